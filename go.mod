@@ -1,0 +1,3 @@
+module carve
+
+go 1.26
