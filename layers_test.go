@@ -36,6 +36,7 @@ const (
 var layers = []layer{
 	{"unit", "", "", pure},
 	{"mesh", "", "", pure},
+	{"cmd/carve", "", "github.com/spf13/cobra github.com/spf13/pflag", effects},
 }
 
 // reserved are imports that only the named packages may use, whatever their line says of modules.

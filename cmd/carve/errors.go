@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// The exit codes; doc.go says what each means.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitBadInput    = 2
+	exitSaved       = 3
+	exitInterrupted = 130
+)
+
+// errSaved is the end of a run that was interrupted and saved; errStopped that of one that was not.
+var (
+	errSaved   = errors.New("interrupted; the state is saved")
+	errStopped = errors.New("interrupted; nothing was saved")
+)
+
+// inputError marks what the user gave and can correct, as against what failed while it ran.
+type inputError struct{ err error }
+
+func (e *inputError) Error() string { return e.err.Error() }
+func (e *inputError) Unwrap() error { return e.err }
+
+// badInput marks err as the user's to correct; nil stays nil.
+func badInput(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &inputError{err}
+}
+
+// exitCode maps the outcome of a verb to what a script sees.
+func exitCode(err error) int {
+	var input *inputError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errSaved):
+		return exitSaved
+	case errors.Is(err, errStopped):
+		return exitInterrupted
+	case errors.As(err, &input):
+		return exitBadInput
+	}
+	return exitFailed
+}
+
+// printError writes every fault of err on a line of its own.
+func printError(w io.Writer, err error) {
+	if err == nil {
+		return
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			fmt.Fprintln(w, "carve:", line)
+		}
+	}
+}
+
+// knownVerb refuses an argument where a verb is expected, and names the nearest verb.
+func knownVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var verbs []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			verbs = append(verbs, c.Name())
+		}
+	}
+	return badInput(fmt.Errorf("%q is not a command of %q; %s", args[0], cmd.CommandPath(),
+		remedy(args[0], verbs, fmt.Sprintf("see %q", cmd.CommandPath()+" --help"))))
+}
+
+// noArguments refuses arguments where a verb takes none.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return badInput(fmt.Errorf("%q takes no argument, but was given %q; see %q",
+		cmd.CommandPath(), args[0], cmd.CommandPath()+" --help"))
+}
+
+// flagError marks a flag that could not be parsed as bad input; an unknown one names the nearest.
+func flagError(cmd *cobra.Command, err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	help := fmt.Sprintf("see %q", cmd.CommandPath()+" --help")
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return badInput(fmt.Errorf("%w; %s", err, help))
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	given := "--" + unknown.GetSpecifiedName()
+	return badInput(fmt.Errorf("%q has no flag %s; %s", cmd.CommandPath(), given, remedy(given, names, help)))
+}
+
+// remedy proposes the word nearest to the given one, or else the other advice.
+func remedy(given string, words []string, otherwise string) string {
+	if word, ok := nearest(given, words); ok {
+		return fmt.Sprintf("did you mean %s?", word)
+	}
+	return otherwise
+}
