@@ -36,6 +36,7 @@ const (
 var layers = []layer{
 	{"unit", "", "", pure},
 	{"mesh", "", "", pure},
+	{"tensor", "unit", "golang.org/x/sys", effects},
 	{"cmd/carve", "", "github.com/spf13/cobra github.com/spf13/pflag", effects},
 }
 
