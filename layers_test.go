@@ -37,6 +37,7 @@ var layers = []layer{
 	{"unit", "", "", pure},
 	{"mesh", "", "", pure},
 	{"tensor", "unit", "golang.org/x/sys", effects},
+	{"checkpoint", "mesh tensor", "github.com/cespare/xxhash/v2", effects},
 	{"cmd/carve", "", "github.com/spf13/cobra github.com/spf13/pflag", effects},
 }
 
