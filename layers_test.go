@@ -36,6 +36,8 @@ const (
 var layers = []layer{
 	{"unit", "", "", pure},
 	{"mesh", "", "", pure},
+	{"internal/document", "unit", "", pure},
+	{"model", "internal/document unit", "", pure},
 	{"tensor", "unit", "golang.org/x/sys", effects},
 	{"checkpoint", "mesh tensor", "github.com/cespare/xxhash/v2", effects},
 	{"cmd/carve", "", "github.com/spf13/cobra github.com/spf13/pflag", effects},
