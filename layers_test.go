@@ -34,12 +34,29 @@ const (
 // own line. An unlisted package fails, an unlisted import fails, and so does a listed import that no
 // file uses. A new edge says why in its commit.
 var layers = []layer{
+	// pure descriptions
 	{"unit", "", "", pure},
-	{"mesh", "", "", pure},
 	{"internal/document", "unit", "", pure},
+	{"mesh", "", "", pure},
 	{"model", "internal/document unit", "", pure},
+
+	// Program and Trace
+
+	// shapes, arena, devices
 	{"tensor", "unit", "golang.org/x/sys", effects},
+
+	// collectives
+
+	// parallel layers, optimizers
+
+	// durable state, samples, tokenizers
 	{"checkpoint", "mesh tensor", "github.com/cespare/xxhash/v2", effects},
+
+	// prediction
+
+	// whole jobs
+
+	// faces
 	{"cmd/carve", "", "github.com/spf13/cobra github.com/spf13/pflag", effects},
 }
 
