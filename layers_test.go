@@ -42,6 +42,9 @@ var layers = []layer{
 
 	// Program and Trace
 
+	// what this computer is
+	{"machine", "unit", "github.com/klauspost/cpuid/v2", effects},
+
 	// shapes, arena, devices
 	{"tensor", "unit", "golang.org/x/sys", effects},
 
@@ -57,7 +60,7 @@ var layers = []layer{
 	// whole jobs
 
 	// faces
-	{"cmd/carve", "", "github.com/spf13/cobra github.com/spf13/pflag", effects},
+	{"cmd/carve", "internal/document", "github.com/spf13/cobra github.com/spf13/pflag", effects},
 }
 
 // reserved are imports that only the named packages may use, whatever their line says of modules.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"carve/internal/document"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -109,7 +111,7 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // remedy proposes the word nearest to the given one, or else the other advice.
 func remedy(given string, words []string, otherwise string) string {
-	if word, ok := nearest(given, words); ok {
+	if word, ok := document.Nearest(given, words); ok {
 		return fmt.Sprintf("did you mean %s?", word)
 	}
 	return otherwise
