@@ -53,6 +53,7 @@ var layers = []layer{
 	// parallel layers, optimizers
 
 	// durable state, samples, tokenizers
+	{"token", "", "", effects},
 	{"checkpoint", "mesh tensor", "github.com/cespare/xxhash/v2", effects},
 
 	// prediction

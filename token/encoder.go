@@ -4,7 +4,7 @@ package token
 // names), so a full cache is emptied and fills again with what is now in use.
 const (
 	cacheWords    = 1 << 16 // short words: 2 to 4 MiB
-	cacheLong     = 1 << 13 // words over shortWord bytes
+	cacheLong     = 1 << 14 // words over shortWord bytes
 	cacheLongest  = 128     // longer words are not kept
 	cacheStart    = 1 << 10
 	inlineIDs     = 3

@@ -21,7 +21,7 @@ func LoadFile(path string) (*BPE, error) {
 		return nil, fmt.Errorf("token: %w; name an existing tokenizer.json", err)
 	}
 	defer f.Close() // only read
-	b, err := load(f)
+	b, err := load(f, maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("token: %s: %w", path, err)
 	}
@@ -31,20 +31,21 @@ func LoadFile(path string) (*BPE, error) {
 // Load reads a tokenizer.json that holds a byte-level BPE with one of the known
 // patterns. Whatever it cannot honour exactly is an error.
 func Load(r io.Reader) (*BPE, error) {
-	b, err := load(r)
+	b, err := load(r, maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("token: tokenizer.json: %w", err)
 	}
 	return b, nil
 }
 
-func load(r io.Reader) (*BPE, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+// load is Load with a limit to the size in bytes.
+func load(r io.Reader, limit int64) (*BPE, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("larger than %d bytes; this is no tokenizer", maxFile)
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("larger than %d bytes; this is no tokenizer", limit)
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()

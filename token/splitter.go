@@ -35,10 +35,20 @@ func newSplitter(p Pattern) *splitter {
 		s.digits = 1
 	case GPT2, patternCount:
 	}
-	for r := range s.class {
-		s.class[r] = classOf(rune(r))
-	}
+	s.fill(unicode.White_Space, blank)
+	s.fill(unicode.L, letter)
+	s.fill(unicode.N, number)
+	s.class['\n'], s.class['\r'] = newline, newline
 	return s
+}
+
+// fill sets the class of a table's characters below U+10000.
+func (s *splitter) fill(table *unicode.RangeTable, k class) {
+	for _, r := range table.R16 {
+		for c := int(r.Lo); c <= int(r.Hi); c += int(r.Stride) {
+			s.class[c] = k
+		}
+	}
 }
 
 // classOf is the class of a character by the tables of package unicode.
