@@ -39,6 +39,7 @@ var layers = []layer{
 	{"internal/document", "unit", "", pure},
 	{"mesh", "", "", pure},
 	{"model", "internal/document unit", "", pure},
+	{"cluster", "internal/document unit", "", pure},
 
 	// Program and Trace
 

@@ -166,7 +166,7 @@ func Float(p *float64) Codec {
 // FormatFloat writes the shortest text that reads back as v, with a bare exponent: 0.95, 3e-4, 1e-8.
 func FormatFloat(v float64) string {
 	magnitude := math.Abs(v)
-	if v == 0 || magnitude >= 1e-3 && magnitude < 1e9 {
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) || magnitude >= 1e-3 && magnitude < 1e9 {
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
 	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(v, 'e', -1, 64), "e")

@@ -3,18 +3,31 @@ package document
 import "strings"
 
 // Nearest returns the known name that looks most like a mistyped one, and whether any looks like it at
-// all: at most a third of its letters inserted, dropped, changed or swapped, ignoring case and the
-// difference between "-", "_" and ".". Of equals the first wins.
+// all: it contains the name (h200, dgx-h200), or at most a third of the letters are inserted, dropped,
+// changed or swapped. Case and the difference between "-", "_" and "." do not count. Of equals the first wins.
 func Nearest(name string, known []string) (string, bool) {
 	const longest = 64
 	if len(name) > longest || name == "" {
 		return "", false
+	}
+	if near, ok := containing(fold(name), known); ok {
+		return near, true
 	}
 	best, found := "", false
 	limit := max(len(name)/3, 1)
 	for _, candidate := range known {
 		if d := distance(fold(name), fold(candidate)); d <= limit && (!found || d < limit) {
 			best, found, limit = candidate, true, d
+		}
+	}
+	return best, found
+}
+
+// containing returns the shortest known name that contains a folded one of three letters or more.
+func containing(name string, known []string) (best string, found bool) {
+	for _, candidate := range known {
+		if len(name) >= 3 && strings.Contains(fold(candidate), name) && (!found || len(candidate) < len(best)) {
+			best, found = candidate, true
 		}
 	}
 	return best, found
