@@ -47,7 +47,8 @@ var layers = []layer{
 	{"machine", "unit", "github.com/klauspost/cpuid/v2", effects},
 
 	// shapes, arena, devices
-	{"tensor", "unit", "golang.org/x/sys", effects},
+	{"tensor/internal/kernel", "", "golang.org/x/sys", effects},
+	{"tensor", "unit tensor/internal/kernel", "golang.org/x/sys", effects},
 
 	// collectives
 
