@@ -108,22 +108,22 @@ func (a *Arena) At(owner string) {
 // with a *LimitError when the limit would be exceeded.
 func (a *Arena) New(c Category, d DType, dims ...int) *Tensor {
 	n := elements(dims)
-	t := a.header()
-	t.setShape(n, dims)
-	t.dtype, t.category, t.view = d, c, false
-	bytes := n * d.Size()
+	bytes := unit.Bytes(n * d.Size())
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.account(t, unit.Bytes(bytes))
+	a.admit(c, bytes)
+	var b *block
 	if !a.meta && bytes > 0 {
-		t.block = a.heap.alloc(bytes)
-		t.data = t.block.pointer()
+		b = a.heap.alloc(int(bytes))
 	}
-	t.next, t.prev = a.first, nil
-	if a.first != nil {
-		a.first.prev = t
+	a.count(c, bytes)
+	t := a.header()
+	t.dtype, t.category, t.block = d, c, b
+	t.setShape(n, dims)
+	if b != nil {
+		t.data = b.pointer()
 	}
-	a.first = t
+	a.link(t)
 	return t
 }
 
@@ -134,8 +134,11 @@ func (a *Arena) NewZero(c Category, d DType, dims ...int) *Tensor {
 	return t
 }
 
-// elements is the product of dims (1 for none); a negative size panics.
+// elements is the product of dims (1 for none); a negative size or too many dimensions panic.
 func elements(dims []int) int {
+	if len(dims) > MaxDims {
+		panic(fmt.Sprintf("tensor: %d dimensions; at most %d", len(dims), MaxDims))
+	}
 	n := 1
 	for _, d := range dims {
 		if d < 0 {
@@ -146,24 +149,26 @@ func elements(dims []int) int {
 	return n
 }
 
-// account adds bytes to the counts, or panics with a LimitError. The caller holds mu.
-func (a *Arena) account(t *Tensor, bytes unit.Bytes) {
+// admit panics with a LimitError if bytes more would exceed the limit. The caller holds mu.
+func (a *Arena) admit(c Category, bytes unit.Bytes) {
 	if a.limit > 0 && a.total+bytes > a.limit {
-		panic(&LimitError{Limit: a.limit, Live: a.total, Asked: bytes, Category: t.category, Owner: a.owner})
+		panic(&LimitError{Limit: a.limit, Live: a.total, Asked: bytes, Category: c, Owner: a.owner})
 	}
+}
+
+// count adds an allocation to the totals. The caller holds mu.
+func (a *Arena) count(c Category, bytes unit.Bytes) {
 	a.events++
-	a.live[t.category] += bytes
+	a.live[c] += bytes
 	a.total += bytes
-	a.most[t.category] = max(a.most[t.category], a.live[t.category])
+	a.most[c] = max(a.most[c], a.live[c])
 	if a.total > a.peak.Usage.Total() {
 		a.peak = Peak{Usage: a.live, Owner: a.owner, Event: a.events}
 	}
 }
 
-// header takes a spare header or makes one.
+// header takes a spare header or makes one. The caller holds mu.
 func (a *Arena) header() *Tensor {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	t := a.spare
 	if t == nil {
 		return &Tensor{arena: a}
@@ -171,6 +176,24 @@ func (a *Arena) header() *Tensor {
 	a.spare = t.next
 	*t = Tensor{arena: a}
 	return t
+}
+
+// viewHeader is the header of a new view.
+func (a *Arena) viewHeader() *Tensor {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t := a.header()
+	t.view = true
+	return t
+}
+
+// link puts an owning tensor at the head of the live ones. The caller holds mu.
+func (a *Arena) link(t *Tensor) {
+	t.next = a.first
+	if a.first != nil {
+		a.first.prev = t
+	}
+	a.first = t
 }
 
 // free takes back a tensor or a view.

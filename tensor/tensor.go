@@ -140,9 +140,10 @@ func (t *Tensor) Slice(lo, hi int, dims ...int) *Tensor {
 	if lo < 0 || hi < lo || hi > n {
 		panic(fmt.Sprintf("tensor: slice [%d:%d] of %d elements", lo, hi, n))
 	}
-	v := t.arena.header()
+	t.want(t.dtype)
+	v := t.arena.viewHeader()
+	v.dtype, v.category = t.dtype, t.category
 	v.setShape(hi-lo, dims)
-	v.dtype, v.category, v.view = t.dtype, t.category, true
 	if t.data != nil {
 		v.data = unsafe.Add(t.data, lo*t.dtype.Size())
 	}
