@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# first-run.sh [TIME]: types the first command of the README in a fresh copy of the tree, with a limit on the time of training.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+scripts/copy.sh "$copy"
+cd "$copy"
+go run ./cmd/carve train --time "${1:-20s}" </dev/null
