@@ -51,6 +51,8 @@ var layers = []layer{
 	{"tensor", "unit tensor/internal/kernel", "golang.org/x/sys", effects},
 
 	// collectives
+	{"comm", "tensor", "", effects},
+	{"comm/commtest", "comm tensor", "pgregory.net/rapid", effects},
 
 	// parallel layers, optimizers
 

@@ -85,6 +85,11 @@ func (q *localQueue) work() {
 	e := q.member.endpoint
 	defer e.world.workers.Done()
 	defer e.workers.Done()
+	defer func() {
+		if value := recover(); value != nil {
+			e.Fail(newPanicError(value))
+		}
+	}()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.dead() == nil {

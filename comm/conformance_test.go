@@ -1,0 +1,18 @@
+package comm_test
+
+import (
+	"testing"
+
+	"carve/comm"
+	"carve/comm/commtest"
+)
+
+// local makes a local world for the suite.
+func local(n int) commtest.World {
+	l := comm.NewLocal(n, comm.LocalOptions{})
+	return commtest.World{Endpoints: l.Endpoints(), Close: l.Close}
+}
+
+func TestLocalConformance(t *testing.T) {
+	commtest.Run(t, commtest.Suite{New: local})
+}
