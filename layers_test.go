@@ -40,6 +40,7 @@ var layers = []layer{
 	{"mesh", "", "", pure},
 	{"model", "internal/document unit", "", pure},
 	{"cluster", "internal/document unit", "", pure},
+	{"plan", "cluster internal/document mesh model unit", "github.com/goccy/go-yaml", pure},
 
 	// Program and Trace
 

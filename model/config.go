@@ -168,6 +168,12 @@ func (c *Config) finish() {
 		c.EmbeddingScale = math.Sqrt(float64(c.Hidden))
 	default:
 	}
+	if c.Experts.Count > 0 {
+		c.Experts.Every = max(c.Experts.Every, 1)
+		if c.Experts.Scale == 0 {
+			c.Experts.Scale = 1
+		}
+	}
 	c.Rope.finish(c.Context)
 }
 

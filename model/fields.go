@@ -37,7 +37,7 @@ func gpt2Fields(d *draft) []document.Field {
 		field("n_embd", document.Int(&d.Hidden)),
 		field("n_layer", document.Int(&d.Layers)),
 		field("n_head", document.Int(&d.Heads)),
-		field("n_inner", document.Nullable(document.Int(&d.FFN))),
+		field("n_inner", document.Nullable(document.AtLeast(1, &d.FFN))),
 		field("n_positions", document.Int(&d.Context)),
 		field("vocab_size", document.Int(&d.Vocab)),
 		field("layer_norm_epsilon", document.Float(&d.NormEpsilon)),
@@ -97,8 +97,8 @@ func activationFields(d *draft) []document.Field {
 // attentionFields are the keys of attention.
 func attentionFields(d *draft) []document.Field {
 	grouped := []document.Field{
-		field("num_key_value_heads", document.Nullable(document.Int(&d.KVHeads))),
-		field("head_dim", document.Nullable(document.Int(&d.HeadDim))),
+		field("num_key_value_heads", document.Nullable(document.AtLeast(1, &d.KVHeads))),
+		field("head_dim", document.Nullable(document.AtLeast(1, &d.HeadDim))),
 	}
 	switch d.Architecture {
 	case DeepseekV2, DeepseekV3:

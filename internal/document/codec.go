@@ -245,7 +245,7 @@ func Choice[T comparable](p *T, options ...Option[T]) Codec {
 			case n.Kind == List || n.Kind == Mapping || n.Kind == Null:
 				r.wrong(n, Either(names))
 			case i < 0:
-				r.Fault(n, "unknown value %s%s", quote(Clip(n.Text)), Suggest(n.Text, names))
+				r.Fault(n, "unknown value %s%s", Quote(Clip(n.Text)), Suggest(n.Text, names))
 			default:
 				*p = options[i].Value
 			}
@@ -311,6 +311,22 @@ func When(holds func() bool, c Codec) Codec {
 			return nil
 		}
 		return encode()
+	}
+	return c
+}
+
+// AtLeast is the codec of a whole number that is refused at once when it is below low: for a size whose
+// absence has a meaning, so that writing it as 0 is a mistake.
+func AtLeast(low int, p *int) Codec {
+	c := Int(p)
+	c.Decode = func(r *Reader, n *Node) {
+		if v, ok := whole(r, n); ok {
+			if v < int64(low) {
+				r.wrong(n, "a whole number from "+strconv.Itoa(low)+" up")
+				return
+			}
+			*p = int(v)
+		}
 	}
 	return c
 }

@@ -164,7 +164,7 @@ func writeJSON(out *bytes.Buffer, n *Node, margin string) {
 	case Bool, Number:
 		out.WriteString(n.Text)
 	case String:
-		out.WriteString(quote(n.Text))
+		out.WriteString(Quote(n.Text))
 	case List:
 		out.WriteByte('[')
 		for i, item := range n.Items {
@@ -176,7 +176,7 @@ func writeJSON(out *bytes.Buffer, n *Node, margin string) {
 		out.WriteByte('{')
 		for i, entry := range n.Entries {
 			separate(out, i, inner)
-			out.WriteString(quote(entry.Key) + ": ")
+			out.WriteString(Quote(entry.Key) + ": ")
 			writeJSON(out, entry.Value, inner)
 		}
 		closeJSON(out, len(n.Entries), margin, '}')
@@ -199,8 +199,8 @@ func closeJSON(out *bytes.Buffer, length int, margin string, bracket byte) {
 	out.WriteByte(bracket)
 }
 
-// quote writes text as a JSON string without escaping HTML.
-func quote(text string) string {
+// Quote writes text as a JSON string without escaping HTML.
+func Quote(text string) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)

@@ -75,7 +75,7 @@ func (n *Node) describe() string {
 	case Bool, Number:
 		return Clip(n.Text)
 	case String:
-		return "the text " + quote(Clip(n.Text))
+		return "the text " + Quote(Clip(n.Text))
 	case List:
 		return "a list"
 	case Mapping:

@@ -1,0 +1,242 @@
+package plan
+
+import (
+	"strings"
+
+	"carve/mesh"
+	"carve/model"
+)
+
+// Validate returns every rule that p breaks as Violations, or nil. It changes nothing.
+func (p Plan) Validate() error {
+	c := &checker{}
+	c.ranges(p)
+	if len(c.found) > 0 { // the other rules divide and multiply these
+		c.model(p.Model.Config)
+		return c.found
+	}
+	if c.model(p.Model.Config); len(c.found) > 0 {
+		return c.found
+	}
+	c.workload(p)
+	c.tensor(p.Layout, p.Model.Config)
+	c.experts(p.Layout, p.Model.Config)
+	c.pipeline(p)
+	c.context(p)
+	c.zero(p)
+	c.optimizer(p.Optimizer)
+	c.devices(p)
+	if len(c.found) > 0 {
+		return c.found
+	}
+	return nil
+}
+
+// Bounds of sizes: far beyond any run, and low enough that products do not overflow.
+const (
+	maxSequence = 1 << 28
+	maxBatch    = 1 << 28
+	maxSteps    = 1 << 40
+	maxTokens   = 1e18
+)
+
+// ranges checks every number by itself.
+func (c *checker) ranges(p Plan) {
+	w, l, o := p.Workload, p.Layout, p.Optimizer
+	c.within("workload.sequence", float64(w.Sequence), 1, maxSequence)
+	c.within("workload.global_batch", float64(w.GlobalBatch), 1, maxBatch)
+	c.within("workload.steps", float64(w.Steps), 0, maxSteps)
+	c.within("workload.tokens", float64(w.Tokens), 0, maxTokens)
+	c.within("workload.validation.fraction", w.Validation.Fraction, 0, 0.5)
+	c.within("workload.validation.interval", float64(w.Validation.Interval), 0, maxSteps)
+	c.within("workload.validation.batches", float64(w.Validation.Batches), 1, maxBatch)
+	c.within("micro_batch", float64(p.MicroBatch), 1, maxBatch)
+	for _, a := range mesh.All {
+		c.within("layout."+a.String(), float64(l.Degrees[a]), 1, mesh.MaxWorld)
+	}
+	c.within("layout.zero.hybrid", float64(l.Zero.Hybrid), 0, mesh.MaxWorld)
+	c.within("layout.zero.bucket", float64(l.Zero.Bucket), 1<<10, 1<<40)
+	c.within("layout.zero.prefetch", float64(l.Zero.Prefetch), 0, 1<<10)
+	c.within("layout.pipeline.virtual", float64(l.Pipeline.Virtual), 1, 1<<10)
+	c.within("layout.experts.tensor", float64(l.Experts.Tensor), 1, mesh.MaxWorld)
+	c.within("layout.experts.capacity", l.Experts.Capacity, 0.01, 1e6)
+	c.within("optimizer.learning_rate", o.LearningRate, 0, 1e3)
+	c.within("optimizer.min_ratio", o.MinRatio, 0, 1)
+	c.within("optimizer.warmup", float64(o.Warmup), 0, maxSteps)
+	c.within("optimizer.decay", o.Decay, 0, 1)
+	c.within("optimizer.beta1", o.Beta1, 0, 0.9999999)
+	c.within("optimizer.beta2", o.Beta2, 0, 0.9999999)
+	c.within("optimizer.eps", o.Epsilon, 1e-30, 1)
+	c.within("optimizer.momentum", o.Momentum, 0, 0.9999999)
+	c.within("optimizer.weight_decay", o.WeightDecay, 0, 1e3)
+	c.within("optimizer.clip", o.Clip, 0, 1e12)
+	c.within("checkpoint.every", float64(p.Checkpoint.Every), 0, maxSteps)
+	c.within("checkpoint.keep", float64(p.Checkpoint.Keep), 1, 1<<20)
+	c.within("logging.interval", float64(p.Logging.Interval), 1, maxSteps)
+}
+
+// model passes on what is wrong with the model.
+func (c *checker) model(m model.Config) {
+	err := m.Validate()
+	if err == nil {
+		return
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		c.add(RuleModel, "%s", line)
+	}
+}
+
+// workload checks batch, length, data and tokenizer.
+func (c *checker) workload(p Plan) {
+	w := p.Workload
+	share := p.MicroBatch * p.Layout.DataParallel()
+	if w.GlobalBatch%share != 0 {
+		c.add(RuleBatch, "global batch %d is not a multiple of micro-batch %d x data degree %d x expert degree %d = %d; use %s",
+			w.GlobalBatch, p.MicroBatch, p.Layout.Degrees[mesh.DP], p.Layout.Degrees[mesh.EP], share, multiples(w.GlobalBatch, share))
+	}
+	switch {
+	case w.Tokens > 0 && w.Steps > 0:
+		c.add(RuleLength, "the run's length is given as %d tokens and as %d steps; keep one", w.Tokens, w.Steps)
+	case w.Tokens == 0 && w.Steps == 0:
+		c.add(RuleLength, "the run has no length; give workload.tokens or workload.steps")
+	}
+	for i, source := range w.Data {
+		if source.Path == "" || strings.ContainsRune(source.Path, 0) {
+			c.add(RuleData, "data source %d has no usable path; name a file or a directory", i)
+		}
+		if !(source.Weight > 0 && source.Weight <= 1e12) {
+			c.add(RuleData, "data source %d (%s) has weight %v; use a number above 0", i, source.Path, source.Weight)
+		}
+	}
+	c.tokenizer(w.Tokenizer, p.Model.Config.Vocab)
+}
+
+// tokenizer checks that the model has a row for every token.
+func (c *checker) tokenizer(t Tokenizer, vocab int) {
+	switch t.Kind {
+	case ByteTokenizer:
+		if vocab < byteVocab {
+			c.add(RuleTokenizer, "the byte tokenizer has %d tokens and the model knows %d; use a vocab of %d or more", byteVocab, vocab, byteVocab)
+		}
+	case TrainedBPE:
+		if t.Vocab < byteVocab || t.Vocab > vocab {
+			c.add(RuleTokenizer, "a trained tokenizer of %d tokens does not fit a model that knows %d; use %d to %d", t.Vocab, vocab, byteVocab, vocab)
+		}
+	case FromTokenizerFile:
+		if t.Path == "" {
+			c.add(RuleTokenizer, "the tokenizer has no path; name a tokenizer.json")
+		}
+	}
+}
+
+// tensor checks what tensor parallelism splits.
+func (c *checker) tensor(l Layout, m model.Config) {
+	tp := l.Degrees[mesh.TP]
+	whole := func(t int) bool { return m.KVHeads%t == 0 || t%m.KVHeads == 0 }
+	switch {
+	case m.Heads%tp != 0:
+		c.add(RuleHeads, "tensor degree %d does not divide %d heads; use %s", tp, m.Heads, divisors(m.Heads, whole))
+	case !whole(tp):
+		c.add(RuleKVHeads, "tensor degree %d neither divides %d key-value heads nor is a multiple of them; use %s", tp, m.KVHeads, divisors(m.Heads, whole))
+	}
+	c.width(tp, "feed-forward width", m.FFN)
+	c.width(tp, "shared experts' width", m.Experts.SharedFFN)
+	if tp > m.Vocab {
+		c.add(RuleWidth, "tensor degree %d is above a vocabulary of %d; use %d or less", tp, m.Vocab, m.Vocab)
+	}
+}
+
+// width checks that a tensor degree divides a width.
+func (c *checker) width(degree int, name string, width int) {
+	if width%degree != 0 {
+		c.add(RuleWidth, "tensor degree %d does not divide the %s %d; use %s", degree, name, width, divisors(width, anyNumber))
+	}
+}
+
+// experts checks what expert parallelism splits.
+func (c *checker) experts(l Layout, m model.Config) {
+	ep, tp, inner := l.Degrees[mesh.EP], l.Degrees[mesh.TP], l.Experts.Tensor
+	if m.Experts.Count == 0 {
+		if ep > 1 {
+			c.add(RuleExperts, "expert degree %d but the model has no experts; use ep 1 and %d times the dp", ep, ep)
+		}
+		if inner > 1 {
+			c.add(RuleExperts, "experts.tensor is %d but the model has no experts; use 1", inner)
+		}
+		return
+	}
+	if m.Experts.Count%ep != 0 {
+		c.add(RuleExperts, "expert degree %d does not divide %d experts; use %s", ep, m.Experts.Count, divisors(m.Experts.Count, anyNumber))
+	}
+	if tp%inner != 0 {
+		c.add(RuleExperts, "experts.tensor %d does not divide tensor degree %d; use %s", inner, tp, divisors(tp, anyNumber))
+	}
+	c.width(inner, "experts' width", m.Experts.FFN)
+}
+
+// context checks what context and sequence parallelism split.
+func (c *checker) context(p Plan) {
+	l, m, s := p.Layout, p.Model.Config, p.Workload.Sequence
+	cp, tp := l.Degrees[mesh.CP], l.Degrees[mesh.TP]
+	if m.Position == model.Learned && s > m.Context {
+		c.add(RuleSequence, "sequence %d is longer than the model's %d learned positions; use %d or less", s, m.Context, m.Context)
+	}
+	parts := cp
+	if l.Context.Balance == Zigzag && cp > 1 {
+		parts = 2 * cp
+	}
+	if s%parts != 0 {
+		c.add(RuleSequence, "sequence %d does not split into %d parts for context degree %d; use %s", s, parts, cp, multiples(s, parts))
+		return
+	}
+	if l.SequenceParallel && tp > 1 && s/cp%tp != 0 {
+		c.add(RuleSequence, "sequence parallelism splits %d positions over tensor degree %d, which does not divide them; use sequence %s, or sequence_parallel: false",
+			s/cp, tp, multiples(s, parts*tp))
+	}
+	if l.Context.Kind == AllToAll && cp > 1 && (m.Heads%(tp*cp) != 0) {
+		c.add(RuleContext, "all-to-all context parallelism splits heads, and tensor degree %d x context degree %d does not divide %d heads; use ring", tp, cp, m.Heads)
+	}
+}
+
+// zero checks how state is sharded.
+func (c *checker) zero(p Plan) {
+	z := p.Layout.Zero
+	ranks := p.Layout.Degrees.Over(mesh.DenseData)
+	if z.Hybrid > 0 && ranks%z.Hybrid != 0 {
+		c.add(RuleZero, "hybrid sharding over %d ranks does not divide the %d that hold the same parameters; use 0 (all) or %s", z.Hybrid, ranks, divisors(ranks, anyNumber))
+	}
+	if z.Stage > ShardParameters {
+		c.add(RuleZero, "zero stage %d; use 0 to 3", z.Stage)
+	}
+	if p.Optimizer.Name == Muon && z.Stage > Replicated && z.Ownership != WholeTensor && ranks > 1 {
+		c.add(RuleZero, "muon needs whole matrices, and zero stage %d deals out flat ranges; use ownership: tensor", z.Stage)
+	}
+	if z.Reduce == Server && z.Stage != Replicated {
+		c.add(RuleZero, "a parameter server owns all state, and zero stage %d shards it; use stage 0", z.Stage)
+	}
+}
+
+// optimizer checks rules between the optimizer's numbers.
+func (c *checker) optimizer(o Optimizer) {
+	if o.Schedule == WarmupStableDecay && o.Decay == 0 {
+		c.add(RuleOptimizer, "schedule wsd has no part to decay in; use a decay above 0, such as 0.2")
+	}
+}
+
+// devices checks order and number of ranks, and the period of recomputation.
+func (c *checker) devices(p Plan) {
+	if err := p.Layout.Order.Validate(); err != nil {
+		c.add(RuleOrder, "%s", strings.TrimPrefix(err.Error(), "mesh: "))
+	} else if _, err := p.Layout.Mesh(); err != nil {
+		c.add(RuleWorld, "%s", strings.TrimPrefix(err.Error(), "mesh: "))
+		return
+	}
+	world, machine := p.Layout.World(), p.Cluster.Machine
+	if p.Cluster.Known() && p.Cluster.Preset != thisMachineName && world > machine.Devices() {
+		c.add(RuleWorld, "the layout needs %d devices (%s) and the cluster has %d; use smaller degrees or %d nodes of %d",
+			world, p.Layout.Degrees, machine.Devices(), (world+machine.Node-1)/machine.Node, machine.Node)
+	}
+	if every, layers := p.Recompute.Every, p.Model.Config.Layers; p.Recompute.Kind == Periodic && (every < 1 || every > layers) {
+		c.add(RuleRecompute, "recompute every %d layers of %d; use 1 to %d", every, layers, layers)
+	}
+}
