@@ -50,6 +50,7 @@ var collectives = []struct {
 		return g.ReduceScatter(part, big, tensor.Sum)
 	}},
 	{"alltoall", func(g *comm.Group, big, other, _ *tensor.Tensor) error { return g.AllToAll(other, big) }},
+	{"barrier", func(g *comm.Group, _, _, _ *tensor.Tensor) error { return g.Barrier() }},
 	{"broadcast", func(g *comm.Group, big, _, _ *tensor.Tensor) error { return g.Broadcast(big, 0) }},
 	{"sendrecv", func(g *comm.Group, big, _, _ *tensor.Tensor) error {
 		if g.Rank()%2 == 0 {
@@ -61,7 +62,7 @@ var collectives = []struct {
 
 func BenchmarkLocal(b *testing.B) {
 	for _, op := range collectives {
-		for _, ranks := range []int{2, 4} {
+		for _, ranks := range []int{1, 2, 4} {
 			for _, size := range []unit.Bytes{unit.KiB, 64 * unit.KiB, unit.MiB, 16 * unit.MiB, 64 * unit.MiB} {
 				b.Run(fmt.Sprintf("op=%s/ranks=%d/bytes=%s", op.name, ranks, size.Exact()), func(b *testing.B) {
 					b.SetBytes(int64(size))
