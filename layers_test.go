@@ -43,6 +43,7 @@ var layers = []layer{
 	{"plan", "cluster internal/document mesh model unit", "github.com/goccy/go-yaml", pure},
 
 	// Program and Trace
+	{"trace", "", "", pure},
 
 	// what this computer is
 	{"machine", "unit", "github.com/klauspost/cpuid/v2", effects},

@@ -129,6 +129,8 @@ func (s Suite) runContext(ctx context.Context, t rapid.TB, n int, f func(r *rank
 	if limit == 0 {
 		limit = time.Minute
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends a world that hangs
 	result := make(chan error, 1)
 	go func() { result <- runWorld(ctx, s.New(n), s.arena, f) }()
 	timer := time.NewTimer(limit)
