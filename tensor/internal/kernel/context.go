@@ -1,5 +1,10 @@
 package kernel
 
+import (
+	"fmt"
+	"unsafe"
+)
+
 // Context is what a rank's kernels share: its workers, the choice of kernels
 // for this CPU, and memory for packed operands. One goroutine uses it at a
 // time, except for the methods that take a worker number, which are for the
@@ -8,13 +13,19 @@ type Context struct {
 	pool      *Pool
 	features  Features
 	workspace []byte
+
+	engines engines
+	job     gemmJob
 }
 
 // WorkspaceBytes is the size of the workspace of a context with that many
 // threads.
 func WorkspaceBytes(threads int) int {
-	return 8<<20 + max(threads, 1)*(1<<20)
+	return cacheLine + sharedB + sharedA + sharedAcc +
+		max(threads, 1)*(localB+localAcc+localTile)
 }
+
+const cacheLine = 64
 
 // NewContext starts a pool of threads workers. The workspace has
 // WorkspaceBytes(threads) bytes, is the context's until Close, and is written
@@ -22,9 +33,27 @@ func WorkspaceBytes(threads int) int {
 // kernels.
 func NewContext(threads int, workspace []byte, f Features) *Context {
 	if need := WorkspaceBytes(threads); len(workspace) < need {
-		panic("kernel: workspace smaller than WorkspaceBytes")
+		panic(fmt.Sprintf("kernel: workspace of %d bytes; %d threads need %d", len(workspace), threads, need))
 	}
-	return &Context{pool: NewPool(threads), features: f, workspace: workspace}
+	c := &Context{pool: NewPool(threads), features: f, workspace: workspace, engines: newEngines(f)}
+	c.divide(workspace)
+	return c
+}
+
+// divide gives each use its part of the workspace.
+func (c *Context) divide(workspace []byte) {
+	p := unsafe.Pointer(unsafe.SliceData(workspace))
+	p = unsafe.Add(p, -uintptr(p)&(cacheLine-1))
+	take := func(n int) unsafe.Pointer {
+		at := p
+		p = unsafe.Add(p, n)
+		return at
+	}
+	c.job.shared = sharedSpace{b: take(sharedB), a: take(sharedA), acc: take(sharedAcc)}
+	c.job.local = make([]localSpace, c.Threads())
+	for i := range c.job.local {
+		c.job.local[i] = localSpace{b: take(localB), acc: take(localAcc), tile: take(localTile)}
+	}
 }
 
 // Close ends the workers.

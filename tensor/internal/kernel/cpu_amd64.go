@@ -14,8 +14,3 @@ func Detect() Features {
 	f.BF16 = f.AVX512 && cpu.X86.HasAVX512BF16
 	return f
 }
-
-// pause tells the core that it spins.
-//
-//go:noescape
-func pause()

@@ -1,0 +1,99 @@
+package kernel
+
+import "unsafe"
+
+// Sizes of the memory of a context, in bytes. A block of B stays in the last
+// level cache, what one task uses of A and B in the second level.
+const (
+	sharedB   = 6 << 20
+	sharedA   = 4 << 20
+	sharedAcc = 2 << 20
+	localB    = 512 << 10
+	localAcc  = 120 << 10
+	localTile = 8 << 10
+)
+
+type sharedSpace struct{ b, a, acc unsafe.Pointer }
+
+type localSpace struct{ b, acc, tile unsafe.Pointer }
+
+// begin plans the product.
+func (j *gemmJob) begin(g *Gemm, s *engines, threads int) {
+	e := s.of(&g.A, &g.B)
+	j.g, j.e = *g, e
+	j.units = ceil(g.K, e.per)
+	j.a = e.source(&g.A, g.K, g.A.Trans)
+	j.b = e.source(&g.B, g.K, !g.B.Trans)
+	j.deep = min(max(j.units, 1), 2*e.depth)
+	j.private = g.M <= 4*e.rows
+	j.lda0 = j.a.ld
+	j.direct = j.inPlace()
+	if j.private && j.direct {
+		j.deep = max(j.units, 1) // nothing is packed into shared memory
+	}
+	j.lda = oddLines(j.deep * e.unit)
+	j.ldb = j.deep * e.width * e.unit
+	j.size()
+	j.group(threads)
+}
+
+// inPlace says whether tiles can read A where it lies.
+func (j *gemmJob) inPlace() bool {
+	if j.g.A.Trans || j.a.form == formExpand || j.a.form == formPairs && j.g.K%2 == 1 {
+		return false
+	}
+	// Rows whose distance is a multiple of 2 KiB fall into few sets of the
+	// first-level cache and drive each other out.
+	return j.lda0%2048 != 0 || j.g.N <= 2*j.e.width
+}
+
+// oddLines rounds a stride up to an odd number of cache lines, so that rows
+// spread over the sets of a cache.
+func oddLines(bytes int) int { return (ceil(bytes, cacheLine) | 1) * cacheLine }
+
+// size chooses the block so that it fits the shared memory.
+func (j *gemmJob) size() {
+	e := j.e
+	j.cols = max(sharedB/j.ldb, 1) * e.width
+	if j.private {
+		j.cols = j.g.N
+	}
+	j.rows = j.g.M
+	if !j.direct {
+		j.rows = min(j.rows, max(sharedA/j.lda/e.rows, 1)*e.rows)
+	}
+	if j.sharedSums() {
+		j.cols = min(j.cols, 1024)
+		j.rows = min(j.rows, sharedAcc/(j.cols*e.unit)/e.rows*e.rows)
+	}
+	j.cols = even(j.g.N, j.cols, e.width)
+	j.rows = even(j.g.M, j.rows, e.rows)
+}
+
+// sharedSums says that sums outlive a task: C cannot hold them and K has more
+// than one block.
+func (j *gemmJob) sharedSums() bool { return j.units > j.deep && !j.g.plain() }
+
+// even makes blocks of total, each at most size, of about the same size: a
+// multiple of step.
+func even(total, size, step int) int {
+	if total <= size {
+		return total
+	}
+	blocks := ceil(total, size)
+	return ceil(ceil(total, blocks), step) * step
+}
+
+// group chooses how much of a block one task does: small enough that the
+// workers end at about the same time.
+func (j *gemmJob) group(threads int) {
+	e := j.e
+	j.groupA, j.groupB = 4*e.rows, 4
+	if j.private {
+		j.groupA = j.rows
+		j.groupB = max(min(4, localB/(min(j.deep, e.depth)*e.width*e.unit)), 1)
+	}
+	if threads == 1 {
+		j.groupA = max(j.groupA, 8*e.rows)
+	}
+}

@@ -1,0 +1,156 @@
+package kernel
+
+import "unsafe"
+
+// packTask packs operands into shared memory: B by groups of panels, A by
+// groups of rows.
+type packTask gemmJob
+
+// packRowsA is how many rows of A one task packs: whole vectors of any engine.
+const packRowsA = 64
+
+// packTasks prepares packing of the current block and counts its tasks.
+func (j *gemmJob) packTasks() int {
+	n := 0
+	j.packs = 0
+	if !j.private && (j.i0 == 0 || j.units > j.deep) {
+		j.packs = ceil(j.j1-j.j0, j.groupB*j.e.width)
+		n = j.packs
+	}
+	if !j.direct && (j.j0 == 0 || j.rows < j.g.M || j.units > j.deep) {
+		n += ceil(j.i1-j.i0, packRowsA)
+	}
+	return n
+}
+
+func (j *packTask) Do(_, item int) {
+	e := j.e
+	if item < j.packs {
+		from := j.j0 + item*j.groupB*e.width
+		to := min(from+j.groupB*e.width, j.j1)
+		e.packB(unsafe.Add(j.shared.b, item*j.groupB*j.ldb), j.ldb, &j.b, j.u0, j.u1, from, to)
+		return
+	}
+	from := j.i0 + (item-j.packs)*packRowsA
+	to := min(from+packRowsA, j.i1)
+	e.packA(unsafe.Add(j.shared.a, (from-j.i0)*j.lda), j.lda, &j.a, j.u0, j.u1, from, to)
+}
+
+// tileTask multiplies a group of rows by a group of panels.
+type tileTask gemmJob
+
+// tileTasks counts the tasks of the current block.
+func (j *gemmJob) tileTasks() int {
+	j.rowTasks = ceil(j.i1-j.i0, j.groupA)
+	return j.rowTasks * ceil(j.j1-j.j0, j.groupB*j.e.width)
+}
+
+// Do takes the rows of a column group one after another: the panels of B are
+// the larger part of what a task reads.
+func (t *tileTask) Do(worker, item int) {
+	j := (*gemmJob)(t)
+	w := j.work(worker, item)
+	for u := j.u0; ; {
+		end := min(u+j.e.depth, j.u1)
+		w.multiply(u, end)
+		if u = end; u >= j.u1 {
+			break
+		}
+	}
+	if !w.plain && j.u1 == j.units {
+		w.finish()
+	}
+}
+
+// work is one tile task.
+type work struct {
+	j              *gemmJob
+	i0, i1, j0, j1 int
+	plain          bool
+	tile           unsafe.Pointer // sums of a tile at the edge
+	private        unsafe.Pointer // the worker's panels
+	sums           unsafe.Pointer // of the whole group if C is not plain
+	ldSums         int
+}
+
+func (j *gemmJob) work(worker, item int) work {
+	e, l := j.e, &j.local[worker]
+	w := work{j: j, plain: j.g.plain(), tile: l.tile, private: l.b}
+	w.i0 = j.i0 + item%j.rowTasks*j.groupA
+	w.i1 = min(w.i0+j.groupA, j.i1)
+	w.j0 = j.j0 + item/j.rowTasks*j.groupB*e.width
+	w.j1 = min(w.j0+j.groupB*e.width, j.j1)
+	if j.sharedSums() {
+		w.ldSums = ceil(j.cols, e.width) * e.width * e.unit
+		w.sums = unsafe.Add(j.shared.acc, (w.i0-j.i0)*w.ldSums+(w.j0-j.j0)*e.unit)
+	} else {
+		w.ldSums = j.groupB * e.width * e.unit
+		w.sums = l.acc
+	}
+	return w
+}
+
+// multiply adds the products over the units u..end.
+func (w *work) multiply(u, end int) {
+	j, e := w.j, w.j.e
+	ldb := (end - u) * e.width * e.unit
+	b := w.private
+	if j.private {
+		e.packB(b, ldb, &j.b, u, end, w.j0, w.j1)
+	} else {
+		ldb = j.ldb
+		b = unsafe.Add(j.shared.b, (w.j0-j.j0)/e.width*ldb+(u-j.u0)*e.width*e.unit)
+	}
+	for c := w.j0; c < w.j1; c += e.width {
+		w.panel(unsafe.Add(b, (c-w.j0)/e.width*ldb), c, u, end)
+	}
+}
+
+// panel multiplies the rows by the panel b of columns c.
+func (w *work) panel(b unsafe.Pointer, c, u, end int) {
+	j, e := w.j, w.j.e
+	a, lda := w.rowsOfA(u)
+	tile := e.tile
+	if e.half != nil && w.j1-c <= e.width/2 {
+		tile = e.half
+	}
+	for i := w.i0; i < w.i1; i += e.rows {
+		rows := min(e.rows, w.i1-i)
+		out, ldc, add := w.target(i, c, u)
+		strip := unsafe.Add(a, (i-w.i0)*lda)
+		tile(rows, (*byte)(strip), lda, (*byte)(b), e.width*e.unit, end-u, (*byte)(out), ldc, add)
+		if out == w.tile {
+			j.g.C.mergeTile(out, ldc, i, c, rows, w.j1-c, j.g.Write.add(u))
+		}
+	}
+}
+
+// rowsOfA is where the first row of the group lies, at unit u.
+func (w *work) rowsOfA(u int) (a unsafe.Pointer, lda int) {
+	j := w.j
+	if j.direct {
+		return j.a.at(u*j.e.per, w.i0), j.lda0
+	}
+	return unsafe.Add(j.shared.a, (w.i0-j.i0)*j.lda+(u-j.u0)*j.e.unit), j.lda
+}
+
+// target is where the tile at row i and column c goes.
+func (w *work) target(i, c, u int) (out unsafe.Pointer, ld, add int) {
+	j, e := w.j, w.j.e
+	switch {
+	case !w.plain:
+		add = Overwrite.add(u)
+		return unsafe.Add(w.sums, (i-w.i0)*w.ldSums+(c-w.j0)*e.unit), w.ldSums, add
+	case w.j1-c < e.width:
+		return w.tile, e.width * e.unit, 0
+	}
+	out, ld = j.g.C.pointer(i, c)
+	return out, ld, j.g.Write.add(u)
+}
+
+// finish ends the group's part of C.
+func (w *work) finish() {
+	for i := w.i0; i < w.i1; i++ {
+		w.j.g.finish(unsafe.Add(w.sums, (i-w.i0)*w.ldSums), i, w.j0, w.j1-w.j0)
+	}
+}
