@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func tileF32AVX512(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, add int)
+// func tileF32AVX512(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tileF32AVX512(SB), NOSPLIT, $0-72
+TEXT ·tileF32AVX512(SB), NOSPLIT, $0-80
 	MOVQ a+8(FP), AX
 	MOVQ lda+16(FP), DI
 	MOVQ b+24(FP), R8
@@ -391,7 +391,42 @@ single14:
 	JNZ          single14
 
 store14:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled14
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+	VMULPS       Z31, Z14, Z14
+	VMULPS       Z31, Z15, Z15
+	VMULPS       Z31, Z16, Z16
+	VMULPS       Z31, Z17, Z17
+	VMULPS       Z31, Z18, Z18
+	VMULPS       Z31, Z19, Z19
+	VMULPS       Z31, Z20, Z20
+	VMULPS       Z31, Z21, Z21
+	VMULPS       Z31, Z22, Z22
+	VMULPS       Z31, Z23, Z23
+	VMULPS       Z31, Z24, Z24
+	VMULPS       Z31, Z25, Z25
+	VMULPS       Z31, Z26, Z26
+	VMULPS       Z31, Z27, Z27
+
+scaled14:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write14
 	MOVQ   R11, R14
@@ -799,7 +834,40 @@ single13:
 	JNZ          single13
 
 store13:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled13
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+	VMULPS       Z31, Z14, Z14
+	VMULPS       Z31, Z15, Z15
+	VMULPS       Z31, Z16, Z16
+	VMULPS       Z31, Z17, Z17
+	VMULPS       Z31, Z18, Z18
+	VMULPS       Z31, Z19, Z19
+	VMULPS       Z31, Z20, Z20
+	VMULPS       Z31, Z21, Z21
+	VMULPS       Z31, Z22, Z22
+	VMULPS       Z31, Z23, Z23
+	VMULPS       Z31, Z24, Z24
+	VMULPS       Z31, Z25, Z25
+
+scaled13:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write13
 	MOVQ   R11, R14
@@ -1179,7 +1247,38 @@ single12:
 	JNZ          single12
 
 store12:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled12
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+	VMULPS       Z31, Z14, Z14
+	VMULPS       Z31, Z15, Z15
+	VMULPS       Z31, Z16, Z16
+	VMULPS       Z31, Z17, Z17
+	VMULPS       Z31, Z18, Z18
+	VMULPS       Z31, Z19, Z19
+	VMULPS       Z31, Z20, Z20
+	VMULPS       Z31, Z21, Z21
+	VMULPS       Z31, Z22, Z22
+	VMULPS       Z31, Z23, Z23
+
+scaled12:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write12
 	MOVQ   R11, R14
@@ -1533,7 +1632,36 @@ single11:
 	JNZ          single11
 
 store11:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled11
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+	VMULPS       Z31, Z14, Z14
+	VMULPS       Z31, Z15, Z15
+	VMULPS       Z31, Z16, Z16
+	VMULPS       Z31, Z17, Z17
+	VMULPS       Z31, Z18, Z18
+	VMULPS       Z31, Z19, Z19
+	VMULPS       Z31, Z20, Z20
+	VMULPS       Z31, Z21, Z21
+
+scaled11:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write11
 	MOVQ   R11, R14
@@ -1861,7 +1989,34 @@ single10:
 	JNZ          single10
 
 store10:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled10
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+	VMULPS       Z31, Z14, Z14
+	VMULPS       Z31, Z15, Z15
+	VMULPS       Z31, Z16, Z16
+	VMULPS       Z31, Z17, Z17
+	VMULPS       Z31, Z18, Z18
+	VMULPS       Z31, Z19, Z19
+
+scaled10:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write10
 	MOVQ   R11, R14
@@ -2161,7 +2316,32 @@ single9:
 	JNZ          single9
 
 store9:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled9
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+	VMULPS       Z31, Z14, Z14
+	VMULPS       Z31, Z15, Z15
+	VMULPS       Z31, Z16, Z16
+	VMULPS       Z31, Z17, Z17
+
+scaled9:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write9
 	MOVQ   R11, R14
@@ -2435,7 +2615,30 @@ single8:
 	JNZ          single8
 
 store8:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled8
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+	VMULPS       Z31, Z14, Z14
+	VMULPS       Z31, Z15, Z15
+
+scaled8:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write8
 	MOVQ   R11, R14
@@ -2683,7 +2886,28 @@ single7:
 	JNZ          single7
 
 store7:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled7
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+
+scaled7:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write7
 	MOVQ   R11, R14
@@ -2903,7 +3127,26 @@ single6:
 	JNZ          single6
 
 store6:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled6
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+
+scaled6:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write6
 	MOVQ   R11, R14
@@ -3097,7 +3340,24 @@ single5:
 	JNZ          single5
 
 store5:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled5
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+
+scaled5:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write5
 	MOVQ   R11, R14
@@ -3265,7 +3525,22 @@ single4:
 	JNZ          single4
 
 store4:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled4
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+
+scaled4:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write4
 	MOVQ   R11, R14
@@ -3405,7 +3680,20 @@ single3:
 	JNZ          single3
 
 store3:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled3
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+
+scaled3:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write3
 	MOVQ   R11, R14
@@ -3519,7 +3807,18 @@ single2:
 	JNZ          single2
 
 store2:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled2
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+
+scaled2:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write2
 	MOVQ   R11, R14
@@ -3607,7 +3906,16 @@ single1:
 	JNZ          single1
 
 store1:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled1
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+
+scaled1:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write1
 	MOVQ   R11, R14
@@ -3620,9 +3928,9 @@ write1:
 	VZEROUPPER
 	RET
 
-// func tileF32AVX512Half(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, add int)
+// func tileF32AVX512Half(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tileF32AVX512Half(SB), NOSPLIT, $0-72
+TEXT ·tileF32AVX512Half(SB), NOSPLIT, $0-80
 	MOVQ a+8(FP), AX
 	MOVQ lda+16(FP), DI
 	MOVQ b+24(FP), R8
@@ -3899,7 +4207,28 @@ single14:
 	JNZ          single14
 
 store14:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled14
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+
+scaled14:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write14
 	MOVQ   R11, R14
@@ -4178,7 +4507,27 @@ single13:
 	JNZ          single13
 
 store13:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled13
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+
+scaled13:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write13
 	MOVQ   R11, R14
@@ -4438,7 +4787,26 @@ single12:
 	JNZ          single12
 
 store12:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled12
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+
+scaled12:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write12
 	MOVQ   R11, R14
@@ -4681,7 +5049,25 @@ single11:
 	JNZ          single11
 
 store11:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled11
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+
+scaled11:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write11
 	MOVQ   R11, R14
@@ -4907,7 +5293,24 @@ single10:
 	JNZ          single10
 
 store10:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled10
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+
+scaled10:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write10
 	MOVQ   R11, R14
@@ -5114,7 +5517,23 @@ single9:
 	JNZ          single9
 
 store9:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled9
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+
+scaled9:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write9
 	MOVQ   R11, R14
@@ -5304,7 +5723,22 @@ single8:
 	JNZ          single8
 
 store8:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled8
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+
+scaled8:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write8
 	MOVQ   R11, R14
@@ -5477,7 +5911,21 @@ single7:
 	JNZ          single7
 
 store7:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled7
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+
+scaled7:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write7
 	MOVQ   R11, R14
@@ -5631,7 +6079,20 @@ single6:
 	JNZ          single6
 
 store6:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled6
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+
+scaled6:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write6
 	MOVQ   R11, R14
@@ -5768,7 +6229,19 @@ single5:
 	JNZ          single5
 
 store5:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled5
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+
+scaled5:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write5
 	MOVQ   R11, R14
@@ -5888,7 +6361,18 @@ single4:
 	JNZ          single4
 
 store4:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled4
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+
+scaled4:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write4
 	MOVQ   R11, R14
@@ -5989,7 +6473,17 @@ single3:
 	JNZ          single3
 
 store3:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled3
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+
+scaled3:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write3
 	MOVQ   R11, R14
@@ -6073,7 +6567,16 @@ single2:
 	JNZ          single2
 
 store2:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled2
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+
+scaled2:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write2
 	MOVQ   R11, R14
@@ -6140,7 +6643,15 @@ single1:
 	JNZ          single1
 
 store1:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled1
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+
+scaled1:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write1
 	MOVQ   R11, R14
@@ -6151,9 +6662,9 @@ write1:
 	VZEROUPPER
 	RET
 
-// func tileBF16AVX512(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, add int)
+// func tileBF16AVX512(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tileBF16AVX512(SB), NOSPLIT, $0-72
+TEXT ·tileBF16AVX512(SB), NOSPLIT, $0-80
 	MOVQ a+8(FP), AX
 	MOVQ lda+16(FP), DI
 	MOVQ b+24(FP), R8
@@ -7238,7 +7749,42 @@ single14:
 	JNZ          single14
 
 store14:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled14
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+	VMULPS       Z31, Z14, Z14
+	VMULPS       Z31, Z15, Z15
+	VMULPS       Z31, Z16, Z16
+	VMULPS       Z31, Z17, Z17
+	VMULPS       Z31, Z18, Z18
+	VMULPS       Z31, Z19, Z19
+	VMULPS       Z31, Z20, Z20
+	VMULPS       Z31, Z21, Z21
+	VMULPS       Z31, Z22, Z22
+	VMULPS       Z31, Z23, Z23
+	VMULPS       Z31, Z24, Z24
+	VMULPS       Z31, Z25, Z25
+	VMULPS       Z31, Z26, Z26
+	VMULPS       Z31, Z27, Z27
+
+scaled14:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write14
 	MOVQ   R11, R14
@@ -8296,7 +8842,40 @@ single13:
 	JNZ          single13
 
 store13:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled13
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+	VMULPS       Z31, Z14, Z14
+	VMULPS       Z31, Z15, Z15
+	VMULPS       Z31, Z16, Z16
+	VMULPS       Z31, Z17, Z17
+	VMULPS       Z31, Z18, Z18
+	VMULPS       Z31, Z19, Z19
+	VMULPS       Z31, Z20, Z20
+	VMULPS       Z31, Z21, Z21
+	VMULPS       Z31, Z22, Z22
+	VMULPS       Z31, Z23, Z23
+	VMULPS       Z31, Z24, Z24
+	VMULPS       Z31, Z25, Z25
+
+scaled13:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write13
 	MOVQ   R11, R14
@@ -9276,7 +9855,38 @@ single12:
 	JNZ          single12
 
 store12:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled12
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+	VMULPS       Z31, Z14, Z14
+	VMULPS       Z31, Z15, Z15
+	VMULPS       Z31, Z16, Z16
+	VMULPS       Z31, Z17, Z17
+	VMULPS       Z31, Z18, Z18
+	VMULPS       Z31, Z19, Z19
+	VMULPS       Z31, Z20, Z20
+	VMULPS       Z31, Z21, Z21
+	VMULPS       Z31, Z22, Z22
+	VMULPS       Z31, Z23, Z23
+
+scaled12:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write12
 	MOVQ   R11, R14
@@ -10180,7 +10790,36 @@ single11:
 	JNZ          single11
 
 store11:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled11
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+	VMULPS       Z31, Z14, Z14
+	VMULPS       Z31, Z15, Z15
+	VMULPS       Z31, Z16, Z16
+	VMULPS       Z31, Z17, Z17
+	VMULPS       Z31, Z18, Z18
+	VMULPS       Z31, Z19, Z19
+	VMULPS       Z31, Z20, Z20
+	VMULPS       Z31, Z21, Z21
+
+scaled11:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write11
 	MOVQ   R11, R14
@@ -11008,7 +11647,34 @@ single10:
 	JNZ          single10
 
 store10:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled10
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+	VMULPS       Z31, Z14, Z14
+	VMULPS       Z31, Z15, Z15
+	VMULPS       Z31, Z16, Z16
+	VMULPS       Z31, Z17, Z17
+	VMULPS       Z31, Z18, Z18
+	VMULPS       Z31, Z19, Z19
+
+scaled10:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write10
 	MOVQ   R11, R14
@@ -11758,7 +12424,32 @@ single9:
 	JNZ          single9
 
 store9:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled9
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+	VMULPS       Z31, Z14, Z14
+	VMULPS       Z31, Z15, Z15
+	VMULPS       Z31, Z16, Z16
+	VMULPS       Z31, Z17, Z17
+
+scaled9:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write9
 	MOVQ   R11, R14
@@ -12432,7 +13123,30 @@ single8:
 	JNZ          single8
 
 store8:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled8
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+	VMULPS       Z31, Z14, Z14
+	VMULPS       Z31, Z15, Z15
+
+scaled8:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write8
 	MOVQ   R11, R14
@@ -13030,7 +13744,28 @@ single7:
 	JNZ          single7
 
 store7:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled7
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+
+scaled7:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write7
 	MOVQ   R11, R14
@@ -13550,7 +14285,26 @@ single6:
 	JNZ          single6
 
 store6:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled6
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+
+scaled6:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write6
 	MOVQ   R11, R14
@@ -13994,7 +14748,24 @@ single5:
 	JNZ          single5
 
 store5:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled5
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+
+scaled5:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write5
 	MOVQ   R11, R14
@@ -14362,7 +15133,22 @@ single4:
 	JNZ          single4
 
 store4:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled4
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+
+scaled4:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write4
 	MOVQ   R11, R14
@@ -14652,7 +15438,20 @@ single3:
 	JNZ          single3
 
 store3:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled3
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+
+scaled3:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write3
 	MOVQ   R11, R14
@@ -14866,7 +15665,18 @@ single2:
 	JNZ          single2
 
 store2:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled2
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+
+scaled2:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write2
 	MOVQ   R11, R14
@@ -15004,7 +15814,16 @@ single1:
 	JNZ          single1
 
 store1:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled1
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+
+scaled1:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write1
 	MOVQ   R11, R14
@@ -15017,9 +15836,9 @@ write1:
 	VZEROUPPER
 	RET
 
-// func tileBF16AVX512Half(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, add int)
+// func tileBF16AVX512Half(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tileBF16AVX512Half(SB), NOSPLIT, $0-72
+TEXT ·tileBF16AVX512Half(SB), NOSPLIT, $0-80
 	MOVQ a+8(FP), AX
 	MOVQ lda+16(FP), DI
 	MOVQ b+24(FP), R8
@@ -15646,7 +16465,28 @@ single14:
 	JNZ          single14
 
 store14:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled14
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+	VMULPS       Z31, Z13, Z13
+
+scaled14:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write14
 	MOVQ   R11, R14
@@ -16250,7 +17090,27 @@ single13:
 	JNZ          single13
 
 store13:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled13
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+	VMULPS       Z31, Z12, Z12
+
+scaled13:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write13
 	MOVQ   R11, R14
@@ -16810,7 +17670,26 @@ single12:
 	JNZ          single12
 
 store12:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled12
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+	VMULPS       Z31, Z11, Z11
+
+scaled12:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write12
 	MOVQ   R11, R14
@@ -17328,7 +18207,25 @@ single11:
 	JNZ          single11
 
 store11:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled11
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+	VMULPS       Z31, Z10, Z10
+
+scaled11:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write11
 	MOVQ   R11, R14
@@ -17804,7 +18701,24 @@ single10:
 	JNZ          single10
 
 store10:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled10
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+	VMULPS       Z31, Z9, Z9
+
+scaled10:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write10
 	MOVQ   R11, R14
@@ -18236,7 +19150,23 @@ single9:
 	JNZ          single9
 
 store9:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled9
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+	VMULPS       Z31, Z8, Z8
+
+scaled9:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write9
 	MOVQ   R11, R14
@@ -18626,7 +19556,22 @@ single8:
 	JNZ          single8
 
 store8:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled8
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+	VMULPS       Z31, Z7, Z7
+
+scaled8:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write8
 	MOVQ   R11, R14
@@ -18974,7 +19919,21 @@ single7:
 	JNZ          single7
 
 store7:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled7
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+	VMULPS       Z31, Z6, Z6
+
+scaled7:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write7
 	MOVQ   R11, R14
@@ -19278,7 +20237,20 @@ single6:
 	JNZ          single6
 
 store6:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled6
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+	VMULPS       Z31, Z5, Z5
+
+scaled6:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write6
 	MOVQ   R11, R14
@@ -19540,7 +20512,19 @@ single5:
 	JNZ          single5
 
 store5:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled5
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+	VMULPS       Z31, Z4, Z4
+
+scaled5:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write5
 	MOVQ   R11, R14
@@ -19760,7 +20744,18 @@ single4:
 	JNZ          single4
 
 store4:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled4
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+	VMULPS       Z31, Z3, Z3
+
+scaled4:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write4
 	MOVQ   R11, R14
@@ -19936,7 +20931,17 @@ single3:
 	JNZ          single3
 
 store3:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled3
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+	VMULPS       Z31, Z2, Z2
+
+scaled3:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write3
 	MOVQ   R11, R14
@@ -20070,7 +21075,16 @@ single2:
 	JNZ          single2
 
 store2:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled2
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+	VMULPS       Z31, Z1, Z1
+
+scaled2:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write2
 	MOVQ   R11, R14
@@ -20162,7 +21176,15 @@ single1:
 	JNZ          single1
 
 store1:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X31, X31
+	VMOVD        X31, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled1
+	VBROADCASTSS X31, Z31
+	VMULPS       Z31, Z0, Z0
+
+scaled1:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write1
 	MOVQ   R11, R14
@@ -20173,9 +21195,9 @@ write1:
 	VZEROUPPER
 	RET
 
-// func tileF32AVX2(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, add int)
-// Requires: AVX, FMA3, MMX+
-TEXT ·tileF32AVX2(SB), NOSPLIT, $0-72
+// func tileF32AVX2(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·tileF32AVX2(SB), NOSPLIT, $0-80
 	MOVQ a+8(FP), AX
 	MOVQ lda+16(FP), DI
 	MOVQ b+24(FP), R8
@@ -20364,7 +21386,26 @@ single6:
 	JNZ          single6
 
 store6:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X15, X15
+	VMOVD        X15, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled6
+	VBROADCASTSS X15, Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	VMULPS       Y15, Y4, Y4
+	VMULPS       Y15, Y5, Y5
+	VMULPS       Y15, Y6, Y6
+	VMULPS       Y15, Y7, Y7
+	VMULPS       Y15, Y8, Y8
+	VMULPS       Y15, Y9, Y9
+	VMULPS       Y15, Y10, Y10
+	VMULPS       Y15, Y11, Y11
+
+scaled6:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write6
 	MOVQ   R11, R14
@@ -20548,7 +21589,24 @@ single5:
 	JNZ          single5
 
 store5:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X15, X15
+	VMOVD        X15, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled5
+	VBROADCASTSS X15, Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	VMULPS       Y15, Y4, Y4
+	VMULPS       Y15, Y5, Y5
+	VMULPS       Y15, Y6, Y6
+	VMULPS       Y15, Y7, Y7
+	VMULPS       Y15, Y8, Y8
+	VMULPS       Y15, Y9, Y9
+
+scaled5:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write5
 	MOVQ   R11, R14
@@ -20707,7 +21765,22 @@ single4:
 	JNZ          single4
 
 store4:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X15, X15
+	VMOVD        X15, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled4
+	VBROADCASTSS X15, Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	VMULPS       Y15, Y4, Y4
+	VMULPS       Y15, Y5, Y5
+	VMULPS       Y15, Y6, Y6
+	VMULPS       Y15, Y7, Y7
+
+scaled4:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write4
 	MOVQ   R11, R14
@@ -20839,7 +21912,20 @@ single3:
 	JNZ          single3
 
 store3:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X15, X15
+	VMOVD        X15, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled3
+	VBROADCASTSS X15, Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	VMULPS       Y15, Y4, Y4
+	VMULPS       Y15, Y5, Y5
+
+scaled3:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write3
 	MOVQ   R11, R14
@@ -20946,7 +22032,18 @@ single2:
 	JNZ          single2
 
 store2:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X15, X15
+	VMOVD        X15, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled2
+	VBROADCASTSS X15, Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+
+scaled2:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write2
 	MOVQ   R11, R14
@@ -21028,7 +22125,16 @@ single1:
 	JNZ          single1
 
 store1:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X15, X15
+	VMOVD        X15, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled1
+	VBROADCASTSS X15, Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+
+scaled1:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write1
 	MOVQ   R11, R14
@@ -21041,9 +22147,9 @@ write1:
 	VZEROUPPER
 	RET
 
-// func tileF32AVX2Half(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, add int)
-// Requires: AVX, FMA3, MMX+
-TEXT ·tileF32AVX2Half(SB), NOSPLIT, $0-72
+// func tileF32AVX2Half(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·tileF32AVX2Half(SB), NOSPLIT, $0-80
 	MOVQ a+8(FP), AX
 	MOVQ lda+16(FP), DI
 	MOVQ b+24(FP), R8
@@ -21191,7 +22297,20 @@ single6:
 	JNZ          single6
 
 store6:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X15, X15
+	VMOVD        X15, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled6
+	VBROADCASTSS X15, Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	VMULPS       Y15, Y4, Y4
+	VMULPS       Y15, Y5, Y5
+
+scaled6:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write6
 	MOVQ   R11, R14
@@ -21328,7 +22447,19 @@ single5:
 	JNZ          single5
 
 store5:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X15, X15
+	VMOVD        X15, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled5
+	VBROADCASTSS X15, Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	VMULPS       Y15, Y4, Y4
+
+scaled5:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write5
 	MOVQ   R11, R14
@@ -21448,7 +22579,18 @@ single4:
 	JNZ          single4
 
 store4:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X15, X15
+	VMOVD        X15, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled4
+	VBROADCASTSS X15, Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+
+scaled4:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write4
 	MOVQ   R11, R14
@@ -21549,7 +22691,17 @@ single3:
 	JNZ          single3
 
 store3:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X15, X15
+	VMOVD        X15, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled3
+	VBROADCASTSS X15, Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+
+scaled3:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write3
 	MOVQ   R11, R14
@@ -21633,7 +22785,16 @@ single2:
 	JNZ          single2
 
 store2:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X15, X15
+	VMOVD        X15, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled2
+	VBROADCASTSS X15, Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+
+scaled2:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write2
 	MOVQ   R11, R14
@@ -21700,7 +22861,15 @@ single1:
 	JNZ          single1
 
 store1:
-	MOVQ   add+64(FP), R14
+	VCVTSD2SS    alpha+64(FP), X15, X15
+	VMOVD        X15, R14
+	CMPL         R14, $0x3f800000
+	JEQ          scaled1
+	VBROADCASTSS X15, Y15
+	VMULPS       Y15, Y0, Y0
+
+scaled1:
+	MOVQ   add+72(FP), R14
 	TESTQ  R14, R14
 	JZ     write1
 	MOVQ   R11, R14

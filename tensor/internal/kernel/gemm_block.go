@@ -51,7 +51,7 @@ func (c *Context) blockEngine(m *Mat) *engine {
 
 // Block is a small product on one worker, inside a Task:
 //
-//	C[M N] = op(A)[M K] · B[K N]     (or += with Accumulate)
+//	C[M N] = Alpha · op(A)[M K] · B[K N]     (or += with Accumulate)
 //
 // with B packed by PackB, which also gives K and N. A is fp32 or bf16 and C
 // fp32, or both are fp64. It is made for sizes up to 256.
@@ -61,6 +61,7 @@ type Block struct {
 	B     PackedB
 	C     Mat // [M N], not transposed
 	Write Write
+	Alpha float64 // 0 means 1
 }
 
 // blockRows is how many rows of A are packed at a time: whole tiles and
@@ -76,7 +77,7 @@ func (c *Context) Block(worker int, b *Block) {
 		return
 	}
 	e := c.blockEngine(&b.C)
-	t := blockTask{e: e, b: b, scratch: &c.job.local[worker]}
+	t := blockTask{e: e, b: b, alpha: scale(b.Alpha), scratch: &c.job.local[worker]}
 	if k > 0 {
 		t.data = b.B.data(ceil(n, e.width) * e.width * k)
 	}
@@ -94,6 +95,7 @@ func (c *Context) Block(worker int, b *Block) {
 type blockTask struct {
 	e       *engine
 	b       *Block
+	alpha   float64
 	a       source
 	data    unsafe.Pointer // of the packed B
 	scratch *localSpace
@@ -125,9 +127,9 @@ func (t *blockTask) rows(a unsafe.Pointer, lda, i0, i1, u, end int) {
 			strip := unsafe.Add(a, (i-i0)*lda)
 			if b.B.N-c >= e.width {
 				out, ld := b.C.pointer(i, c)
-				tile(rows, (*byte)(strip), lda, (*byte)(panel), ldb, end-u, (*byte)(out), ld, add)
+				tile(rows, (*byte)(strip), lda, (*byte)(panel), ldb, end-u, (*byte)(out), ld, t.alpha, add)
 			} else {
-				tile(rows, (*byte)(strip), lda, (*byte)(panel), ldb, end-u, (*byte)(t.scratch.tile), ldb, 0)
+				tile(rows, (*byte)(strip), lda, (*byte)(panel), ldb, end-u, (*byte)(t.scratch.tile), ldb, t.alpha, 0)
 				b.C.mergeTile(t.scratch.tile, ldb, i, c, rows, b.B.N-c, add)
 			}
 		}

@@ -20,12 +20,12 @@ const (
 //			for p := range k {
 //				s = fma(A[i,p], B[p,j], s)
 //			}
-//			C[i,j] = s    // or += s, if add is not 0
+//			C[i,j] = alpha*s    // or += alpha*s, if add is not 0
 //		}
 //	}
 //
 // Strides are in bytes. B and C are read and written in whole width.
-type tileFunc func(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, add int)
+type tileFunc func(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)
 
 // panelsFunc splits k rows of units into n panels of width, which lie stride
 // bytes apart and hold one row after another.
@@ -89,7 +89,7 @@ func (s *engines) of(a, b *Mat) *engine {
 }
 
 // tilePortable is the tile of four by four in Go.
-func tilePortable[T float32 | float64](rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, add int) {
+func tilePortable[T float32 | float64](rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int) {
 	bs := unsafe.Pointer(b)
 	for i := range rows {
 		var s [4]T
@@ -100,6 +100,9 @@ func tilePortable[T float32 | float64](rows int, a *byte, lda int, b *byte, ldb 
 			s[1] += x * row[1]
 			s[2] += x * row[2]
 			s[3] += x * row[3]
+		}
+		for j := range s {
+			s[j] *= T(alpha)
 		}
 		out := (*[4]T)(unsafe.Add(unsafe.Pointer(c), i*ldc))
 		if add == 0 {

@@ -4,14 +4,15 @@ import "unsafe"
 
 // plain says that C may be written by tiles themselves.
 func (g *Gemm) plain() bool {
-	return g.C.BF16 == nil && g.scale() == 1 && g.Bias.empty() && g.Residual.empty()
+	return g.C.BF16 == nil && g.Bias.empty() && g.Residual.empty()
 }
 
-func (g *Gemm) scale() float64 {
-	if g.Alpha == 0 {
+// scale is the factor that an Alpha stands for.
+func scale(alpha float64) float64 {
+	if alpha == 0 {
 		return 1
 	}
-	return g.Alpha
+	return alpha
 }
 
 // add is what tiles and finishing need to know of w, for the sum over K from a
@@ -33,11 +34,6 @@ func (g *Gemm) finish(x unsafe.Pointer, i, j, n int) {
 }
 
 func finishRow[T float32 | float64](x []T, g *Gemm, i, j int) {
-	if s := T(g.scale()); s != 1 {
-		for k := range x {
-			x[k] *= s
-		}
-	}
 	addRow(x, &g.Bias, 0, j)
 	addRow(x, &g.Residual, i, j)
 	if g.Write == Accumulate {

@@ -20,7 +20,7 @@ type localSpace struct{ b, acc, tile unsafe.Pointer }
 // begin plans the product.
 func (j *gemmJob) begin(g *Gemm, s *engines, threads int) {
 	e := s.of(&g.A, &g.B)
-	j.g, j.e = *g, e
+	j.g, j.e, j.alpha = *g, e, scale(g.Alpha)
 	j.units = ceil(g.K, e.per)
 	j.a = e.source(&g.A, g.K, g.A.Trans)
 	j.b = e.source(&g.B, g.K, !g.B.Trans)

@@ -8,6 +8,7 @@ type gemmJob struct {
 	e      *engine
 	a, b   source
 	units  int // of K
+	alpha  float64
 	shared sharedSpace
 	local  []localSpace // of each worker
 

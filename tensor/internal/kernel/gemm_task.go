@@ -118,7 +118,7 @@ func (w *work) panel(b unsafe.Pointer, c, u, end int) {
 		rows := min(e.rows, w.i1-i)
 		out, ldc, add := w.target(i, c, u)
 		strip := unsafe.Add(a, (i-w.i0)*lda)
-		tile(rows, (*byte)(strip), lda, (*byte)(b), e.width*e.unit, end-u, (*byte)(out), ldc, add)
+		tile(rows, (*byte)(strip), lda, (*byte)(b), e.width*e.unit, end-u, (*byte)(out), ldc, j.alpha, add)
 		if out == w.tile {
 			j.g.C.mergeTile(out, ldc, i, c, rows, w.j1-c, j.g.Write.add(u))
 		}

@@ -168,7 +168,7 @@ func plainGemm(g *Gemm) (want, bound []float64) {
 			x := a[p/g.N*g.K+k] * b[k*g.N+p%g.N]
 			s, size = s+x, size+math.Abs(x)
 		}
-		s, size = s*g.scale(), size*math.Abs(g.scale())
+		s, size = s*scale(g.Alpha), size*math.Abs(scale(g.Alpha))
 		for _, t := range terms {
 			if t != nil {
 				s, size = s+t[p], size+math.Abs(t[p])
@@ -356,7 +356,7 @@ func TestBlockEqualsPlainLoops(t *testing.T) {
 			c := newTestContext(t, 2, f)
 			rapid.Check(t, func(t *rapid.T) {
 				x := drawGemm(t)
-				x.Alpha, x.Bias, x.Residual = 0, Mat{}, Mat{}
+				x.Bias, x.Residual = Mat{}, Mat{}
 				if x.C.BF16 != nil {
 					x.c = newGuarded(rand.New(rand.NewPCG(1, 1)), f32, x.M, x.N, false)
 					x.C = x.c.Mat
@@ -389,7 +389,7 @@ func (o *blockOnce) Do(worker, i int) {
 		p.F32 = make([]float32, n)
 	}
 	o.c.PackB(&p, g.B, g.K, g.N)
-	o.c.Block(worker, &Block{M: g.M, A: g.A, B: p, C: g.C, Write: g.Write})
+	o.c.Block(worker, &Block{M: g.M, A: g.A, B: p, C: g.C, Write: g.Write, Alpha: g.Alpha})
 }
 
 func BenchmarkGemm(b *testing.B) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -16,7 +17,7 @@ import (
 //			for p := range k {
 //				s = fma(A[i,p], B[p,j], s)
 //			}
-//			C[i,j] = s    // or += s, if add is not 0
+//			C[i,j] = alpha*s    // or += alpha*s, if add is not 0
 //		}
 //	}
 //
@@ -78,7 +79,7 @@ const (
 )
 
 func (t *tile) generate() {
-	TEXT(t.name, NOSPLIT, "func(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, add int)")
+	TEXT(t.name, NOSPLIT, "func(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)")
 	Pragma("noescape")
 	t.load()
 	rows := Load(Param("rows"), R14)
@@ -213,6 +214,7 @@ func (t *tile) advance(rows, bytes int) {
 
 // store writes the accumulators, added to C if add is not 0.
 func (t *tile) store(rows int) {
+	t.scale(rows)
 	Load(Param("add"), R14)
 	TESTQ(R14, R14)
 	JZ(LabelRef(t.label("write", rows)))
@@ -236,6 +238,33 @@ func (t *tile) store(rows int) {
 	}
 	VZEROUPPER()
 	RET()
+}
+
+// scale multiplies the accumulators by alpha unless it is 1.
+func (t *tile) scale(rows int) {
+	alpha := t.reg[len(t.reg)-1]
+	low := VecPhysical(X15)
+	if t.bytes == 64 {
+		low = X31
+	}
+	VCVTSD2SS(t.parameter("alpha"), low, low)
+	VMOVD(low, R14L)
+	CMPL(R14L, Imm(0x3f800000))
+	JEQ(LabelRef(t.label("scaled", rows)))
+	VBROADCASTSS(low, alpha)
+	for i := range rows * t.vectors {
+		VMULPS(alpha, t.reg[i], t.reg[i])
+	}
+	Label(t.label("scaled", rows))
+}
+
+// parameter is the memory of a parameter.
+func (t *tile) parameter(name string) Mem {
+	p, err := Param(name).Resolve()
+	if err != nil {
+		log.Fatal(err)
+	}
+	return p.Addr
 }
 
 func (t *tile) move(from, to Op) { VMOVUPS(from, to) }
