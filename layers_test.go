@@ -53,7 +53,7 @@ var layers = []layer{
 	{"tensor", "unit tensor/internal/kernel", "golang.org/x/sys", effects},
 
 	// collectives
-	{"comm", "tensor", "", effects},
+	{"comm", "tensor trace unit", "", effects},
 	{"comm/commtest", "comm tensor", "pgregory.net/rapid", effects},
 
 	// parallel layers, optimizers

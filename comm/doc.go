@@ -21,18 +21,18 @@
 // For n members that contribute S/n or S bytes each; S is the size in tables and busbw the factor that turns S/time
 // into the rate of the busiest link (both as nccl-tests has them):
 //
-//	operation       result                                         S                  busbw
-//	Broadcast       t = the root's t                               t                  1
-//	Reduce          the root's t = t0 ∘ t1 ∘ …                     t                  1
-//	AllReduce       t = t0 ∘ t1 ∘ …                                t                  2(n-1)/n
-//	Gather          the root's dst = src0 | src1 | …               dst                (n-1)/n
-//	AllGather       dst = src0 | src1 | …                          dst                (n-1)/n
-//	Scatter         dst = block i of the root's src                src                (n-1)/n
-//	ReduceScatter   dst = block i of src0 ∘ src1 ∘ …               src                (n-1)/n
-//	AllToAll        block j of dst = block i of member j's src     src                (n-1)/n
-//	AllToAllV       the same with blocks of any sizes              what is sent       (n-1)/n
-//	Send, Recv      dst = src                                      t                  1
-//	Barrier         -                                              0                  -
+//	operation       result                                         S is           busbw
+//	Broadcast       t = the root's t                               all of t       1
+//	Reduce          the root's t = t0 ∘ t1 ∘ …                     all of t       1
+//	AllReduce       t = t0 ∘ t1 ∘ …                                all of t       2(n-1)/n
+//	Gather          the root's dst = src0 | src1 | …               all of dst     (n-1)/n
+//	AllGather       dst = src0 | src1 | …                          all of dst     (n-1)/n
+//	Scatter         dst = block i of the root's src                all of src     (n-1)/n
+//	ReduceScatter   dst = block i of src0 ∘ src1 ∘ …               all of src     (n-1)/n
+//	AllToAll        block j of dst = block i of member j's src     all of src     (n-1)/n
+//	AllToAllV       the same with blocks of any sizes              what is sent   (n-1)/n
+//	Send, Recv      dst = src                                      all of src     1
+//	Barrier         -                                              0              -
 //
 // ∘ is sum, average, minimum or maximum, applied in the order of the positions: results do not depend on timing, bit for bit. bf16
 // is combined in fp32 and rounded once; an average divides the sum once, and truncates in int32. Sizes need not

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"carve/trace"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
-
-	"carve/trace"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -50,8 +50,10 @@ func twoRanks() []*trace.Recorder {
 		r.Collective(trace.Span{Name: "all_reduce", Category: trace.Comm, Lane: stream, Start: 500_000, End: 1_234_567},
 			trace.Collective{Name: "allreduce", DType: "Float", In: 1024, Out: 1024, Group: dp, Seq: 7, Src: trace.None, Dst: trace.None})
 		r.Collective(trace.Span{Name: "all_to_all_v", Category: trace.Comm, Lane: stream, Start: 1_300_000, End: 1_400_000},
-			trace.Collective{Name: "all_to_allv", DType: "BFloat16", In: 5, Out: 6, Group: dp, Seq: 8, Src: trace.None, Dst: trace.None,
-				InSplit: []int{2, 3}, OutSplit: []int{2 + 2*rank, 4 - 2*rank}})
+			trace.Collective{
+				Name: "all_to_allv", DType: "BFloat16", In: 5, Out: 6, Group: dp, Seq: 8, Src: trace.None, Dst: trace.None,
+				InSplit: []int{2, 3}, OutSplit: []int{2 + 2*rank, 4 - 2*rank},
+			})
 		name := "send"
 		if rank == 1 {
 			name = "recv"

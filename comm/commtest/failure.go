@@ -7,10 +7,10 @@ import (
 	"strings"
 	"sync"
 
-	"pgregory.net/rapid"
-
 	"carve/comm"
 	"carve/tensor"
+
+	"pgregory.net/rapid"
 )
 
 var errPlanted = errors.New("planted failure")
@@ -99,7 +99,7 @@ func (r *rank) everyCall() []func() error {
 
 // checkFail lets rank 0 fail while the others are blocked in each operation, and calls every operation afterwards.
 func checkFail(t rapid.TB, s Suite) {
-	for _, n := range s.atLeast(2) {
+	for _, n := range s.several() {
 		for i := range (&rank{}).countCalls() {
 			var seen outcome
 			err := s.run(t, n, func(r *rank) error {
@@ -132,7 +132,7 @@ func (*rank) countCalls() int { return 15 }
 
 // checkPanic lets the last rank panic, or end its goroutine, while operations are under way.
 func checkPanic(t rapid.TB, s Suite) {
-	for _, n := range s.atLeast(2) {
+	for _, n := range s.several() {
 		var seen outcome
 		err := s.run(t, n, func(r *rank) error {
 			x := r.operand(tensor.FP64, 100)
@@ -152,7 +152,7 @@ func checkPanic(t rapid.TB, s Suite) {
 
 // checkLeave lets rank 1 return early while the others wait for it.
 func checkLeave(t rapid.TB, s Suite) {
-	for _, n := range s.atLeast(2) {
+	for _, n := range s.several() {
 		for i := range (&rank{}).countCalls() {
 			var seen outcome
 			err := s.run(t, n, func(r *rank) error {
@@ -187,7 +187,7 @@ func checkLeave(t rapid.TB, s Suite) {
 // checkUnfinished holds that nothing is left behind in silence: a started collective, or a message that nobody
 // takes.
 func checkUnfinished(t rapid.TB, s Suite) {
-	for _, n := range s.atLeast(2) {
+	for _, n := range s.several() {
 		err := s.run(t, n, func(r *rank) error {
 			if r.Rank() == 0 {
 				r.all.AllReduceStart(r.operand(tensor.FP32, 5).t, tensor.Sum)
@@ -219,7 +219,7 @@ func wantText(t rapid.TB, err error, texts ...string) {
 
 // checkCancel ends the context while all ranks are blocked.
 func checkCancel(t rapid.TB, s Suite) {
-	for _, n := range s.atLeast(2) {
+	for _, n := range s.several() {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		var seen outcome
 		err := s.runContext(ctx, t, n, func(r *rank) error {

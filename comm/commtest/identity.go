@@ -3,10 +3,10 @@ package commtest
 import (
 	"fmt"
 
-	"pgregory.net/rapid"
-
 	"carve/comm"
 	"carve/tensor"
+
+	"pgregory.net/rapid"
 )
 
 // identity is two ways to the same elements: each returns a tensor that all members compare.

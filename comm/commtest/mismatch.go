@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"pgregory.net/rapid"
-
 	"carve/comm"
 	"carve/tensor"
+
+	"pgregory.net/rapid"
 )
 
 // mismatch is a collective that one rank calls differently.
@@ -19,12 +19,12 @@ type mismatch struct {
 }
 
 func mismatches() []mismatch {
-	t := func(r *rank, d tensor.DType, n int) *tensor.Tensor { return r.operand(d, n).t }
+	t := func(r *rank, n int) *tensor.Tensor { return r.operand(tensor.FP32, n).t }
 	reduce := func(d tensor.DType, n int, op tensor.ReduceOp) func(r *rank) error {
-		return func(r *rank) error { return r.all.AllReduce(t(r, d, n), op) }
+		return func(r *rank) error { return r.all.AllReduce(r.operand(d, n).t, op) }
 	}
 	cast := func(root int) func(r *rank) error {
-		return func(r *rank) error { return r.all.Broadcast(t(r, tensor.FP32, 4), root) }
+		return func(r *rank) error { return r.all.Broadcast(t(r, 4), root) }
 	}
 	most := reduce(tensor.FP32, 1024, tensor.Sum)
 	return []mismatch{
@@ -34,14 +34,19 @@ func mismatches() []mismatch {
 		{"dtype", reduce(tensor.BF16, 1024, tensor.Sum), most, []string{"bf16[1024]", "fp32[1024]"}},
 		{"reduction", reduce(tensor.FP32, 1024, tensor.Max), most, []string{"all-reduce max", "all-reduce sum"}},
 		{"operation", (*rank).barrier, most, []string{"barrier", "all-reduce sum of fp32[1024]"}},
-		{"other operation", func(r *rank) error { return r.all.AllGather(t(r, tensor.FP32, 8*r.Size()), t(r, tensor.FP32, 8)) },
+		{
+			"other operation", func(r *rank) error { return r.all.AllGather(t(r, 8*r.Size()), t(r, 8)) },
 			func(r *rank) error {
-				return r.all.ReduceScatter(t(r, tensor.FP32, 8), t(r, tensor.FP32, 8*r.Size()), tensor.Sum)
+				return r.all.ReduceScatter(t(r, 8), t(r, 8*r.Size()), tensor.Sum)
 			},
-			[]string{"all-gather of fp32[8]", "reduce-scatter sum of fp32[8]"}},
+			[]string{"all-gather of fp32[8]", "reduce-scatter sum of fp32[8]"},
+		},
 		{"root", cast(1), cast(0), []string{"broadcast from 0", "broadcast from 1"}},
-		{"started", func(r *rank) error { return r.all.AllReduceStart(t(r, tensor.FP32, 9), tensor.Sum).Wait() },
-			func(r *rank) error { return r.all.AllReduceStart(t(r, tensor.FP32, 8), tensor.Sum).Wait() }, []string{"fp32[9]", "fp32[8]"}},
+		{
+			"started", func(r *rank) error { return r.all.AllReduceStart(t(r, 9), tensor.Sum).Wait() },
+			func(r *rank) error { return r.all.AllReduceStart(t(r, 8), tensor.Sum).Wait() },
+			[]string{"fp32[9]", "fp32[8]"},
+		},
 		{"counts", (*rank).oddCounts, (*rank).equalCounts, []string{"all-to-all-v", "sends", "expects"}},
 	}
 }
@@ -65,7 +70,7 @@ func (r *rank) allToAllCounts(send []int) error {
 
 // checkMismatches lets each rank in turn be the odd one. With three ranks or more, it is the one that is blamed.
 func checkMismatches(t rapid.TB, s Suite) {
-	for _, n := range s.atLeast(2) {
+	for _, n := range s.several() {
 		for i, m := range mismatches() {
 			odd := i % n
 			var seen outcome
@@ -90,8 +95,7 @@ func checkMismatches(t rapid.TB, s Suite) {
 
 // blamed is the rank that a failure blames.
 func blamed(err error) int {
-	var failure *comm.Failure
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*comm.Failure](err); ok {
 		return failure.Rank
 	}
 	return comm.Nobody
@@ -99,7 +103,7 @@ func blamed(err error) int {
 
 // checkMismatchedMessages sends what the receiver does not expect. A third rank hears of it.
 func checkMismatchedMessages(t rapid.TB, s Suite) {
-	for _, n := range s.atLeast(2) {
+	for _, n := range s.several() {
 		for _, recv := range []struct {
 			d tensor.DType
 			n int
@@ -123,7 +127,7 @@ func checkMismatchedMessages(t rapid.TB, s Suite) {
 
 // checkInvalid calls operations with arguments that do not fit each other.
 func checkInvalid(t rapid.TB, s Suite) {
-	for _, n := range s.atLeast(2) {
+	for _, n := range s.several() {
 		for name, call := range invalidCalls() {
 			var seen outcome
 			err := s.run(t, n, func(r *rank) error {
@@ -182,7 +186,7 @@ func invalidCalls() map[string]func(r *rank) error {
 
 // checkGroups asks for groups that cannot be.
 func checkGroups(t rapid.TB, s Suite) {
-	for _, n := range s.atLeast(2) {
+	for _, n := range s.several() {
 		s.must(t, n, func(r *rank) error {
 			for _, ranks := range [][]int{nil, {(r.Rank() + 1) % n}, {r.Rank(), n}, {r.Rank(), -1}, {r.Rank(), r.Rank()}} {
 				if g, err := r.Group("impossible", ranks); err == nil {

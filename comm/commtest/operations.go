@@ -3,10 +3,10 @@ package commtest
 import (
 	"fmt"
 
-	"pgregory.net/rapid"
-
 	"carve/comm"
 	"carve/tensor"
+
+	"pgregory.net/rapid"
 )
 
 // lengths are no element, one, fewer than ranks, odd ones, and more than any engine's smallest messages.

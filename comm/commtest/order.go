@@ -5,10 +5,10 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"pgregory.net/rapid"
-
 	"carve/comm"
 	"carve/tensor"
+
+	"pgregory.net/rapid"
 )
 
 // dawdle makes this rank late, by an amount that differs from rank to rank.
@@ -51,7 +51,7 @@ func checkIssueOrder(t rapid.TB, s Suite) {
 // checkIndependence starts an operation of one group that cannot proceed before one of another group has, and
 // works in overlapping groups at the same time.
 func checkIndependence(t rapid.TB, s Suite) {
-	for _, n := range s.atLeast(2) {
+	for _, n := range s.several() {
 		s.must(t, n, func(r *rank) error {
 			other, err := r.Group("other", upTo(n))
 			if err != nil {
@@ -116,7 +116,7 @@ func (r *rank) checkRows() error {
 
 // checkMessages sends messages of many lengths between every pair in both directions, blocking and started.
 func checkMessages(t rapid.TB, s Suite) {
-	for _, n := range s.atLeast(2) {
+	for _, n := range s.several() {
 		s.must(t, n, func(r *rank) error {
 			for from := range n {
 				for to := range n {
@@ -180,7 +180,7 @@ func (r *rank) message(from, to int, d tensor.DType, count int) error {
 // checkRing passes blocks around a ring: every rank starts to send before it receives, while a collective of the same
 // group is under way.
 func checkRing(t rapid.TB, s Suite) {
-	for _, n := range s.atLeast(2) {
+	for _, n := range s.several() {
 		s.must(t, n, func(r *rank) error {
 			next, prev := (r.Rank()+1)%n, (r.Rank()+n-1)%n
 			sum := r.filled(tensor.Int32, []float64{float64(r.Rank())})
@@ -234,7 +234,7 @@ func checkOverlap(t rapid.TB, s Suite) {
 
 // checkListeners holds that every operation reports its end exactly once.
 func checkListeners(t rapid.TB, s Suite) {
-	for _, n := range s.atLeast(2) {
+	for _, n := range s.several() {
 		s.must(t, n, func(r *rank) error {
 			var heard counter
 			x, y, z, c := r.operand(tensor.FP32, 1), r.operand(tensor.FP32, 1), r.operand(tensor.FP32, 1), r.all.Carrier()

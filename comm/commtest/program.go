@@ -1,9 +1,9 @@
 package commtest
 
 import (
-	"pgregory.net/rapid"
-
 	"carve/comm"
+
+	"pgregory.net/rapid"
 )
 
 // planned is a step of a random program: of the world, of one of two parts of it, or a message.
