@@ -1,0 +1,133 @@
+package nn
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"carve/mesh"
+	"carve/model"
+)
+
+// embedding declares the token table and, where positions are learned, their table.
+func (b *builder) embedding() *Embedding {
+	std, _ := b.std()
+	p := b.matrix(b.names.embedding, Table, b.c.Vocab, b.c.Hidden, byOut, std)
+	l := &Embedding{name: b.names.embedding, tokens: b.weight(p), start: p.Region[0].Start}
+	if b.c.Position == model.Learned {
+		l.positions = b.weight(b.matrix(b.names.positions, Table, b.c.Context, b.c.Hidden, uncut, std))
+	}
+	return l
+}
+
+// attention declares the first branch of a block.
+func (b *builder) attention(block string, turn *rope) *Attention {
+	c, n := b.c, b.names
+	inner, residual := b.std()
+	tp := degree(b.r.Groups.Tensor)
+	l := &Attention{
+		name: block + n.attention, rope: turn,
+		heads: c.Heads / tp, keyHeads: c.KVHeads / tp, width: c.HeadDim,
+		scale: 1 / math.Sqrt(float64(c.HeadDim)),
+	}
+	if c.QueryScale != 0 {
+		l.scale = 1 / math.Sqrt(c.QueryScale)
+	}
+	l.norm = b.norm(block+n.attentionNorm, c.Hidden)
+	l.qkv.Linear = b.linear(byOut, c.Hidden, inner, c.Bias.QKV,
+		part{block + n.query, c.QuerySize()}, part{block + n.key, c.KVSize()}, part{block + n.value, c.KVSize()})
+	if c.QKNorm == model.HeadQKNorm {
+		l.qNorm, l.kNorm = b.headNorm(block+n.queryNorm), b.headNorm(block+n.keyNorm)
+	}
+	l.out.Linear = b.linear(byIn, c.QuerySize(), residual, c.Bias.Output, part{block + n.out, c.Hidden})
+	return l
+}
+
+// feedForward declares the second branch of a block.
+func (b *builder) feedForward(block string) *FeedForward {
+	c, n := b.c, b.names
+	inner, residual := b.std()
+	l := &FeedForward{name: block + n.mlp, norm: b.norm(block+n.mlpNorm, c.Hidden), act: gelu}
+	up := []part{{block + n.up, c.FFN}}
+	if c.Activation == model.SwiGLU {
+		l.act, up = swiGLU, []part{{block + n.gate, c.FFN}, {block + n.up, c.FFN}}
+	}
+	l.up.Linear = b.linear(byOut, c.Hidden, inner, c.Bias.MLP, up...)
+	l.down.Linear = b.linear(byIn, c.FFN, residual, c.Bias.MLP, part{block + n.down, c.Hidden})
+	return l
+}
+
+// head declares the final norm and, unless it is the embedding, the projection.
+func (b *builder) head(e *Embedding) *Head {
+	std, _ := b.std()
+	l := &Head{name: b.names.head, norm: b.norm(b.names.norm, b.c.Hidden), work: b.o.Head, chunk: int(b.o.Logits)}
+	l.start, l.linear.weight = e.start, e.tokens
+	if !b.c.TieEmbeddings {
+		l.linear.weight = b.weight(b.matrix(b.names.head, HeadTable, b.c.Vocab, b.c.Hidden, byOut, std))
+	}
+	return l
+}
+
+// check returns everything in a description or a layout that the layers cannot run.
+func check(r *Rank, c model.Config, o Options) error {
+	return errors.Join(append(unsupported(c), checkLayout(r, c, o)...)...)
+}
+
+// unsupported lists the parts of a description that no layer implements.
+func unsupported(c model.Config) (faults []error) {
+	refuse := func(bad bool, what, remedy string) {
+		if bad {
+			faults = append(faults, fmt.Errorf("nn: %s cannot be run; %s", what, remedy))
+		}
+	}
+	refuse(c.Attention != model.Grouped, "attention "+c.Attention.String(), "use grouped")
+	refuse(c.Experts.Count > 0, "a mixture of experts", "use a dense model")
+	refuse(c.MTP > 0, "multi-token prediction", "set it to 0")
+	refuse(c.Norm != model.RMSNorm && c.Norm != model.LayerNorm, "norm "+c.Norm.String(), "use rms or layer")
+	refuse(c.NormPlacement != model.PreNorm, "norm placement "+c.NormPlacement.String(), "use pre")
+	refuse(c.QKNorm == model.FullQKNorm, "a norm over all query heads", "use none or head")
+	refuse(c.QKNorm == model.HeadQKNorm && c.Norm != model.RMSNorm, "a layer norm of heads", "use norm rms or no norm of heads")
+	refuse(c.Activation != model.SwiGLU && c.Activation != model.GELUTanh, "activation "+c.Activation.String(), "use swiglu or gelu-tanh")
+	refuse(c.Position == model.Rotary && c.Rope.Fraction != 1, "rotation of a part of the head", "use fraction 1")
+	refuse(c.Position == model.Rotary && c.HeadDim%2 != 0, fmt.Sprintf("rotation of heads of odd size %d", c.HeadDim), "use an even size")
+	refuse(c.Window.Size > 0, "a sliding window", "use full attention")
+	refuse(c.EmbeddingScale != 0 && c.EmbeddingScale != 1, "an embedding scale", "use 1")
+	refuse(c.AttentionSoftcap != 0 || c.LogitSoftcap != 0, "soft-capped scores", "set the caps to 0")
+	refuse(c.ClipQKV != 0, "clipping of query, key and value", "set it to 0")
+	return faults
+}
+
+// checkLayout lists what does not fit the mesh or the options.
+func checkLayout(r *Rank, c model.Config, o Options) (faults []error) {
+	m := r.mesh()
+	for _, a := range []mesh.Axis{mesh.PP, mesh.CP, mesh.EP} {
+		if m.Degree(a) > 1 {
+			faults = append(faults, fmt.Errorf("nn: the layers do not run over the %s axis of degree %d; use 1", a.Noun(), m.Degree(a)))
+		}
+	}
+	divides := func(n int, what string) {
+		if tp := m.Degree(mesh.TP); n%tp != 0 {
+			faults = append(faults, fmt.Errorf("nn: tensor degree %d does not divide %d %s; use a divisor", tp, n, what))
+		}
+	}
+	divides(c.Heads, "heads")
+	divides(c.KVHeads, "key-value heads")
+	divides(c.FFN, "feed-forward features")
+	if c.Position == model.Learned && o.Sequence > c.Context {
+		faults = append(faults, fmt.Errorf("nn: sequence %d exceeds the %d learned positions; use at most %d", o.Sequence, c.Context, c.Context))
+	}
+	if o.Logits < 1 || o.Sequence < 1 {
+		faults = append(faults, fmt.Errorf("nn: sequences of %d and logits of %v; use positive sizes", o.Sequence, o.Logits))
+	}
+	return faults
+}
+
+// mesh is the rank's mesh; the zero value means one rank.
+func (r *Rank) mesh() mesh.Mesh {
+	if r.Mesh != (mesh.Mesh{}) {
+		return r.Mesh
+	}
+	m, err := mesh.New(mesh.Degrees{}, mesh.DefaultOrder())
+	Must(err)
+	return m
+}

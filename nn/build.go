@@ -1,0 +1,231 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+
+	"carve/mesh"
+	"carve/model"
+	"carve/tensor"
+	"carve/unit"
+)
+
+// Options say what a model description leaves open. Zero values choose defaults.
+type Options struct {
+	// Sequence is the longest sequence that will be given, for the tables of rotary positions; 0 means the model's
+	// context.
+	Sequence int
+	// Head says where the head's backward runs.
+	Head HeadWork
+	// Logits is the most memory for logits at once; 0 means 16 MiB.
+	Logits unit.Bytes
+}
+
+// Build makes this rank's part of a model: its layers and its flat buffers of values and gradients, which are not
+// set; see [Model.Init]. The error lists everything in the description or the layout that carve cannot run.
+func Build(r *Rank, c model.Config, o Options) (*Model, error) {
+	if o.Sequence == 0 {
+		o.Sequence = c.Context
+	}
+	if o.Logits == 0 {
+		o.Logits = 16 * unit.MiB
+	}
+	if err := check(r, c, o); err != nil {
+		return nil, err
+	}
+	b := &builder{r: r, c: c, o: o, names: namesOf(c), model: &Model{Config: c}}
+	b.build()
+	b.allocate()
+	return b.model, nil
+}
+
+// builder makes the units one after the other; offsets in the flat buffers grow in the order of declaration.
+type builder struct {
+	r       *Rank
+	c       model.Config
+	o       Options
+	names   names
+	model   *Model
+	unit    *Unit
+	weights []*weight
+	size    int // elements declared so far
+}
+
+func (b *builder) build() {
+	c, n := b.c, b.names
+	b.begin(n.embedding)
+	embedding := b.embedding()
+	b.add(embedding)
+	var turn *rope
+	if c.Position == model.Rotary {
+		turn = newRope(b.r, c.Rope, c.HeadDim, b.o.Sequence)
+	}
+	for i := range c.Layers {
+		b.begin(n.block(i))
+		b.add(b.attention(n.block(i), turn))
+		b.add(b.feedForward(n.block(i)))
+	}
+	b.begin(n.head)
+	b.add(b.head(embedding))
+}
+
+// begin opens a unit.
+func (b *builder) begin(name string) {
+	b.unit = &Unit{Name: name, Lo: b.size, Hi: b.size}
+	b.model.Units = append(b.model.Units, b.unit)
+}
+
+func (b *builder) add(l Layer) { b.unit.Layers = append(b.unit.Layers, l) }
+
+// weight declares adjacent parameters of the open unit.
+func (b *builder) weight(params ...*Param) *weight {
+	w := &weight{params: params, stale: true}
+	for _, p := range params {
+		p.Region = p.Spec.Region(b.r.mesh(), b.r.At, p.Shape)
+		p.Offset = b.size
+		b.size += p.Len()
+	}
+	b.unit.Params = append(b.unit.Params, params...)
+	b.unit.weights = append(b.unit.weights, w)
+	b.unit.Hi = b.size
+	return w
+}
+
+// split says which dim of a parameter the tensor axis shards.
+type split uint8
+
+const (
+	uncut split = iota
+	byOut       // column-parallel: dim 0
+	byIn        // row-parallel: dim 1
+)
+
+func (s split) spec() (spec mesh.Spec) {
+	switch s {
+	case uncut:
+	case byOut:
+		spec[mesh.TP] = mesh.Shard(0)
+	case byIn:
+		spec[mesh.TP] = mesh.Shard(1)
+	}
+	return spec
+}
+
+// matrix is a parameter [out in] with normal initial values.
+func (b *builder) matrix(name string, kind Kind, out, in int, s split, std float64) *Param {
+	return &Param{
+		Name: name + ".weight", Shape: []int{out, in}, Spec: s.spec(), Terms: mesh.DenseData,
+		Kind: kind, Decay: true, Init: Init{Std: std},
+	}
+}
+
+// vector is a parameter [n] with constant initial values: a scale of ones, or a bias of zeros.
+func (b *builder) vector(name string, n int, s split, constant float64) *Param {
+	return &Param{
+		Name: name, Shape: []int{n}, Spec: s.spec(), Terms: mesh.DenseData,
+		Kind: Vector, Init: Init{Constant: constant},
+	}
+}
+
+// norm declares a norm of rows of n features.
+func (b *builder) norm(name string, n int) norm {
+	l := norm{eps: b.c.NormEpsilon, scale: b.weight(b.vector(name+".weight", n, uncut, 1))}
+	if b.c.Norm == model.LayerNorm {
+		l.shift = b.weight(b.vector(name+".bias", n, uncut, 0))
+	}
+	return l
+}
+
+// headNorm declares a norm of the query or key heads. Ranks of the tensor axis share it and have different heads, so
+// their gradients are terms of a sum.
+func (b *builder) headNorm(name string) *norm {
+	p := b.vector(name+".weight", b.c.HeadDim, uncut, 1)
+	p.Terms |= mesh.Of(mesh.TP)
+	return &norm{eps: b.c.NormEpsilon, scale: b.weight(p)}
+}
+
+// linear declares a matrix with adjacent parts, and a bias where the model has one.
+func (b *builder) linear(s split, in int, std float64, bias bool, parts ...part) Linear {
+	var weights, biases []*Param
+	for _, p := range parts {
+		weights = append(weights, b.matrix(p.name, Matrix, p.out, in, s, std))
+		if s == byIn {
+			biases = append(biases, b.vector(p.name+".bias", p.out, uncut, 0))
+		} else {
+			biases = append(biases, b.vector(p.name+".bias", p.out, s, 0))
+		}
+	}
+	l := Linear{weight: b.weight(weights...)}
+	if bias {
+		l.bias = b.weight(biases...)
+	}
+	return l
+}
+
+// part is one of the projections of a fused matrix.
+type part struct {
+	name string
+	out  int
+}
+
+// std is the deviation of initial weights; those that write to the residual stream are scaled by 1/√(2L), so that its
+// variance does not grow with depth (Radford et al. 2019).
+func (b *builder) std() (inner, residual float64) {
+	inner = b.c.InitStd
+	if inner == 0 {
+		inner = 0.02
+	}
+	return inner, inner / math.Sqrt(2*float64(b.c.Layers))
+}
+
+// allocate makes the flat buffers and binds every view.
+func (b *builder) allocate() {
+	m, a, d := b.model, b.r.Arena, b.r.DType
+	m.Value = a.New(tensor.Parameter, d, b.size)
+	m.Grad = a.New(tensor.Gradient, d, b.size)
+	for _, u := range m.Units {
+		u.Value, u.Grad = m.Value.Slice(u.Lo, u.Hi), m.Grad.Slice(u.Lo, u.Hi)
+		for _, p := range u.Params {
+			shape := p.Region.Shape()
+			p.Value = m.Value.Slice(p.Offset, p.Offset+p.Len(), shape...)
+			p.Grad = m.Grad.Slice(p.Offset, p.Offset+p.Len(), shape...)
+		}
+		for _, w := range u.weights {
+			w.bind(m.Value, m.Grad)
+		}
+		m.params = append(m.params, u.Params...)
+	}
+}
+
+// names are the modules' names in an architecture's checkpoints, relative to the block where they are in one.
+type names struct {
+	embedding, positions, norm, head string
+	block                            func(i int) string
+
+	attention, attentionNorm string
+	query, key, value, out   string
+	queryNorm, keyNorm       string
+	mlp, mlpNorm             string
+	gate, up, down           string
+}
+
+func namesOf(c model.Config) names {
+	if c.Architecture == model.GPT2 {
+		return names{
+			embedding: "transformer.wte", positions: "transformer.wpe", norm: "transformer.ln_f", head: "lm_head",
+			block:     func(i int) string { return fmt.Sprintf("transformer.h.%d", i) },
+			attention: ".attn", attentionNorm: ".ln_1",
+			query: ".attn.c_attn.q", key: ".attn.c_attn.k", value: ".attn.c_attn.v", out: ".attn.c_proj",
+			mlp: ".mlp", mlpNorm: ".ln_2", up: ".mlp.c_fc", down: ".mlp.c_proj",
+		}
+	}
+	return names{
+		embedding: "model.embed_tokens", norm: "model.norm", head: "lm_head",
+		block:     func(i int) string { return fmt.Sprintf("model.layers.%d", i) },
+		attention: ".self_attn", attentionNorm: ".input_layernorm",
+		query: ".self_attn.q_proj", key: ".self_attn.k_proj", value: ".self_attn.v_proj", out: ".self_attn.o_proj",
+		queryNorm: ".self_attn.q_norm", keyNorm: ".self_attn.k_norm",
+		mlp: ".mlp", mlpNorm: ".post_attention_layernorm",
+		gate: ".mlp.gate_proj", up: ".mlp.up_proj", down: ".mlp.down_proj",
+	}
+}

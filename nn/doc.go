@@ -1,0 +1,46 @@
+// Package nn holds the layers of a decoder-only Transformer, with explicit forward and backward, written once for
+// every layout.
+//
+// # The model
+//
+// Let T = B·S be the rows of a micro-batch. A model is a row of units on one residual stream x [T H]:
+//
+//	embedding    x = table[tokens]  (+ positions[0..S-1], GPT-2)
+//	block        x = x + out(attention(qkv(norm(x))))      [Attention]
+//	             x = x + down(act(up(norm(x))))            [FeedForward]
+//	head         loss = Σ -ln softmax(W·norm(x))[target]   [Head]
+//
+// There is no tape: every [Layer] knows its backward and says what it keeps. What is cheap to compute again is not
+// kept (the norms' and activations' results), what a matrix product made is. Per block and token that is
+// 2·H for the two inputs, (A+2K)·D for query, key and value, A·D for the attention's result and 2·F for gate and up.
+//
+// A layer takes over its input and gives away its output; the same holds for gradients on the way back ([Layer]).
+// The gradient of the residual stream is one buffer, to which each branch adds its share.
+//
+// # Parameters
+//
+// [Build] makes the rank's part of every parameter in one flat buffer, and the gradients in another of the same
+// order, so that a unit, a bucket and a fused projection each are a contiguous range. A [Param] carries its global
+// shape, its [mesh.Spec] and the axes over which gradients must still be summed. Initial values are counter-based
+// normal numbers keyed by the seed, the parameter's name and the global index: every layout starts from the same.
+//
+// Gradients are overwritten by the first micro-batch after [Model.Begin] and added to by the others. The loss is
+// scaled by 1/(valid targets of the global batch), so that they are terms of a sum over micro-batches and ranks.
+//
+// # The tensor axis
+//
+// A layer communicates in four places, all of them no-ops for a group of one:
+//
+//	what                        split             collective that restores one device's result
+//	[Embedding.Forward]         vocabulary        all-reduce of y
+//	[Row.Forward]               input features    all-reduce of y
+//	[Column.Input]              output features   all-reduce of dx
+//	[Head]                      vocabulary        all-reduce of the softmax's maximum and sum, the target's logit, and dx
+//
+// All of them are on the critical path.
+//
+// # Failure
+//
+// Layers have no error results. What a user's input can cause inside a step (an arena's limit, a cancelled collective)
+// unwinds as a panic with a known error to the [Guard] at the boundary of the rank.
+package nn
