@@ -28,6 +28,20 @@ type Groups struct {
 	Tensor *comm.Group
 }
 
+// JoinGroups makes the groups of a rank on a mesh; those of one member are nil.
+func JoinGroups(e comm.Endpoint, m mesh.Mesh) (g Groups, err error) {
+	join := func(name string, axes mesh.Axes) *comm.Group {
+		if err != nil || m.Size(axes) == 1 {
+			return nil
+		}
+		var joined *comm.Group
+		joined, err = e.Group(name, m.Group(e.Rank(), axes))
+		return joined
+	}
+	g.Data, g.Tensor = join("data", mesh.DenseData), join("tensor", mesh.Of(mesh.TP))
+	return g, err
+}
+
 // yield lets the rank's other goroutines compute, such as a bucket's reduction.
 func (r *Rank) yield() {
 	if r.Token != nil {

@@ -36,7 +36,7 @@ func (s Shape) String() string {
 type Schedule struct {
 	Shape  Shape
 	Peak   float64 // rate at the end of the warm-up
-	Floor  float64 // rate at the end of the run, as a part of Peak
+	Floor  float64 // rate after the last step, as a part of Peak
 	Warmup int     // steps of linear rise: step 0 has Peak/Warmup, step Warmup-1 has Peak
 	Steps  int     // of the run; later steps have the last one's rate
 	Decay  int     // WSD: steps of the fall; 0 means a fifth of Steps
@@ -50,7 +50,7 @@ func (s Schedule) Rate(step int) float64 {
 	return s.Peak * (s.Floor + (1-s.Floor)*s.height(step))
 }
 
-// height is 1 at the end of the warm-up and 0 at the last step.
+// height is 1 at the first step of the fall and 0 after the last step of the run.
 func (s Schedule) height(step int) float64 {
 	switch s.Shape {
 	case Constant:
@@ -69,10 +69,10 @@ func (s Schedule) height(step int) float64 {
 	return 1
 }
 
-// progress is how far a step is on the way from the step before first to the last one, from 0 to 1.
-func progress(step, first, steps int) float64 {
-	if steps <= first {
+// progress is how far a step is on the way from first to the end, from 0 to 1.
+func progress(step, first, end int) float64 {
+	if step >= end {
 		return 1
 	}
-	return max(0, min(1, float64(step-first+1)/float64(steps-first)))
+	return max(0, float64(step-first)/float64(end-first))
 }

@@ -1,0 +1,7 @@
+//go:build race
+
+package nn_test
+
+// racing shortens tests of arithmetic, which the race detector slows down thirtyfold, and leaves out the
+// counting of allocations, which it makes itself.
+const racing = true

@@ -1,0 +1,127 @@
+package optim_test
+
+import (
+	"fmt"
+	"testing"
+
+	"carve/model"
+	"carve/optim"
+	"carve/tensor"
+)
+
+// Tolerances of a layout against one rank with the same global batch: the order of summation differs. The worst
+// tensor's worst element, relative to the tensor's largest, over three steps.
+const (
+	fp64Tolerance = 1e-12
+	fp32Tolerance = 1e-5
+)
+
+// layouts split the same global batch.
+func layouts() []layout {
+	all := []layout{
+		{dp: 2}, {dp: 4}, {micro: 2}, {micro: 8}, {dp: 2, micro: 2}, {dp: 4, micro: 2, bucket: 3000},
+		{dp: 2, mode: optim.Naive}, {tp: 2}, {dp: 2, tp: 2, micro: 2},
+	}
+	if racing {
+		return all[5:]
+	}
+	return all
+}
+
+func (l layout) String() string {
+	return fmt.Sprintf("dp=%d,tp=%d,micro=%d,mode=%d,bucket=%d,dtype=%v", l.dp, l.tp, l.micro, l.mode, l.bucket, l.dtype)
+}
+
+func TestEqualsOneRank(t *testing.T) {
+	for _, d := range []struct {
+		dtype     tensor.DType
+		tolerance float64
+	}{{tensor.FP64, fp64Tolerance}, {tensor.FP32, fp32Tolerance}} {
+		for name, j := range jobs() {
+			want := j.run(t, layout{dtype: d.dtype})
+			for _, l := range layouts() {
+				l.dtype = d.dtype
+				t.Run(name+"/"+l.String(), func(t *testing.T) {
+					if worst, where := want.distance(j.run(t, l)); worst > d.tolerance {
+						t.Errorf("%s differs by %.1e, tolerance %.0e", where, worst, d.tolerance)
+					}
+				})
+			}
+		}
+	}
+}
+
+// jobs are two model families; between them they have every kind of parameter. GPT-2 runs with SGD: without rotary
+// positions the loss does not depend on the key's bias (a softmax is blind to what is added to all scores), so its gradient
+// is rounding noise, and AdamW, which divides by the gradient's size, would blow that up to full steps.
+func jobs() map[string]job {
+	g := newJob()
+	c := model.New(model.GPT2)
+	c.Layers, c.Hidden, c.Heads, c.KVHeads, c.HeadDim = 2, 16, 4, 4, 4
+	c.FFN, c.Vocab, c.Context, c.InitStd = 24, 21, 16, 0.1
+	g.config, g.optimizer = c, sgd
+	return map[string]job{"qwen3": newJob(), "gpt2": g}
+}
+
+func TestFaultsAreCaught(t *testing.T) {
+	j := newJob()
+	want := j.run(t, layout{dtype: tensor.FP64})
+	for _, c := range []struct {
+		name   string
+		layout layout
+	}{
+		{"a bucket not reduced", layout{dp: 2, fault: droppedData}},
+		{"a bucket reduced twice", layout{dp: 2, fault: doubledData}},
+		{"a bucket averaged", layout{dp: 2, fault: averagedData}},
+		{"a tensor-parallel sum not made", layout{tp: 2, fault: droppedTensor}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.layout.dtype = tensor.FP64
+			worst, where := want.distance(j.run(t, c.layout))
+			if worst < 1e6*fp64Tolerance {
+				t.Errorf("not caught: %s differs by %.1e", where, worst)
+			}
+		})
+	}
+}
+
+// TestBucketsGiveTheSameBytes compares modes and bucket sizes bit for bit.
+func TestBucketsGiveTheSameBytes(t *testing.T) {
+	j := newJob()
+	for _, dtype := range []tensor.DType{tensor.FP32, tensor.BF16} {
+		want := j.run(t, layout{dp: 2, dtype: dtype, mode: optim.Naive})
+		for _, l := range []layout{{}, {bucket: 4000}, {bucket: 1 << 20}} {
+			l.dp, l.dtype = 2, dtype
+			if worst, where := want.distance(j.run(t, l)); worst != 0 {
+				t.Errorf("%v: %s differs by %.1e from naive", l, where, worst)
+			}
+		}
+	}
+}
+
+func TestSameSeedSameBytes(t *testing.T) {
+	j := newJob()
+	for _, l := range []layout{{}, {dp: 2, micro: 2}, {dp: 4, dtype: tensor.BF16}} {
+		a, b := j.run(t, l), j.run(t, l)
+		if worst, where := a.distance(b); worst != 0 {
+			t.Errorf("%v: %s differs by %.1e between two runs", l, where, worst)
+		}
+	}
+}
+
+// TestBF16IsClose holds bf16 training to fp32. A bf16 number has 8 bits, so each operation errs by up to 2^-9; a loss
+// averages thousands of such errors of either sign.
+func TestBF16IsClose(t *testing.T) {
+	const lossTolerance, normTolerance = 0.01, 0.05
+	j := newJob()
+	j.steps = 10
+	a, b := j.run(t, layout{}), j.run(t, layout{dtype: tensor.BF16, dp: 2})
+	for i := range a.losses {
+		if d := a.losses[i]/b.losses[i] - 1; d > lossTolerance || d < -lossTolerance {
+			t.Errorf("step %d: loss %v in fp32, %v in bf16", i, a.losses[i], b.losses[i])
+		}
+		if d := a.norms[i]/b.norms[i] - 1; d > normTolerance || d < -normTolerance {
+			t.Errorf("step %d: gradient norm %v in fp32, %v in bf16", i, a.norms[i], b.norms[i])
+		}
+	}
+}

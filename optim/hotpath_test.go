@@ -1,0 +1,126 @@
+package optim_test
+
+import (
+	"context"
+	"testing"
+
+	"carve/comm"
+	"carve/mesh"
+	"carve/nn"
+	"carve/tensor"
+	"carve/unit"
+)
+
+// inWorld runs f on every rank of a layout, with a worker that has made two steps.
+func (j job) inWorld(t *testing.T, l layout, f func(*worker)) {
+	t.Helper()
+	grid, err := mesh.New(mesh.Degrees{mesh.DP: max(l.dp, 1), mesh.TP: max(l.tp, 1)}, mesh.DefaultOrder())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.dp, l.tp, l.micro = max(l.dp, 1), max(l.tp, 1), max(l.micro, 1)
+	world := comm.NewLocal(grid.World(), comm.LocalOptions{})
+	err = comm.Run(context.Background(), world.Endpoints(), func(e comm.Endpoint) error {
+		return nn.Guard(func() {
+			w := j.worker(e, grid, l)
+			defer w.close()
+			w.step(0)
+			w.step(1)
+			f(w)
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bare is a step without what only the test does.
+func (w *worker) bare() {
+	w.m.Begin()
+	for i, b := range w.batches {
+		var ready nn.Ready
+		if i == len(w.batches)-1 {
+			ready = w.reducer
+		}
+		w.m.Backward(w.r, w.m.Forward(w.r, b), ready)
+	}
+	w.reducer.Finish()
+	w.optimizer.Step(1e-3, 1/max(1, w.norm.Of()))
+}
+
+// TestStepAllocatesNothing counts the allocations of whole steps: forward, backward, reduction, norm and update, of every
+// rank together.
+func TestStepAllocatesNothing(t *testing.T) {
+	if racing {
+		return
+	}
+	for _, c := range []struct {
+		name      string
+		layout    layout
+		optimizer func(j *job)
+	}{
+		{"one rank", layout{micro: 2}, func(*job) {}},
+		{"data parallel", layout{dp: 2, micro: 2}, func(*job) {}},
+		{"data parallel, naive", layout{dp: 2, mode: 1}, func(*job) {}},
+		{"tensor parallel", layout{tp: 2}, func(*job) {}},
+		{"bf16", layout{dp: 2, dtype: tensor.BF16}, func(*job) {}},
+		{"muon", layout{dp: 2}, func(j *job) { j.optimizer = muon }},
+		{"gpt2", layout{dp: 2}, func(j *job) { *j = jobs()["gpt2"] }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j := newJob()
+			c.optimizer(&j)
+			// AllocsPerRun counts the process: all ranks make the same number of steps meanwhile.
+			const runs = 10
+			j.inWorld(t, c.layout, func(w *worker) {
+				if w.r.At != (mesh.Coordinates{}) {
+					for range runs + 1 { // and its warm-up
+						w.bare()
+					}
+					return
+				}
+				if n := testing.AllocsPerRun(runs, w.bare); n >= 1 {
+					t.Errorf("%v allocations a step", n)
+				}
+			})
+		})
+	}
+}
+
+// TestStepLeaksNothing wants the arena to hold the same after every step, and its counts to be the sum of the live
+// tensors.
+func TestStepLeaksNothing(t *testing.T) {
+	for name, j := range jobs() {
+		t.Run(name, func(t *testing.T) {
+			j.inWorld(t, layout{dp: 2, tp: 2, micro: 2}, func(w *worker) {
+				before := w.r.Arena.Live()
+				w.bare()
+				if after := w.r.Arena.Live(); after != before {
+					t.Errorf("live bytes went from %v to %v", before, after)
+				}
+				var sum tensor.Usage
+				w.r.Arena.Tensors(func(t *tensor.Tensor) { sum[t.Category()] += unit.Bytes(t.Bytes()) })
+				if sum != before {
+					t.Errorf("live tensors hold %v, the arena counts %v", sum, before)
+				}
+				if before.Of(tensor.Activation) != 0 {
+					t.Errorf("%v of activations are left after a step", before.Of(tensor.Activation))
+				}
+			})
+		})
+	}
+}
+
+// TestStateBytes holds the 16 bytes per parameter of the literature (fp32: value, gradient and two moments; bf16: value
+// and gradient in 2 bytes, master and two moments in 4).
+func TestStateBytes(t *testing.T) {
+	for _, d := range []tensor.DType{tensor.FP32, tensor.BF16} {
+		newJob().inWorld(t, layout{dtype: d}, func(w *worker) {
+			live := w.r.Arena.Live()
+			got := live.Of(tensor.Parameter) + live.Of(tensor.Gradient) + live.Of(tensor.Optimizer)
+			if want := unit.Bytes(16 * w.job.config.Parameters().Total()); got != want {
+				t.Errorf("%v: %v of state, want %v", d, got, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package optim_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"carve/comm"
+	"carve/nn"
+	"carve/optim"
+	"carve/tensor"
+)
+
+// TestMuonIsOrthogonal looks at one update without momentum or decay: divided by its factor, the update of a matrix
+// [m n] must have all singular values near 1, so that the smaller of O·Oᵀ and Oᵀ·O is near the identity.
+func TestMuonIsOrthogonal(t *testing.T) {
+	r, m := alone(t, tensor.FP64)
+	before := map[string][]float64{}
+	for _, p := range m.Params() {
+		before[p.Name] = values(p.Value)
+	}
+	o, err := optim.NewMuon(r, m, optim.MuonOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	draw(r, m, 1)
+	const rate = 1e-2
+	o.Step(rate, 1)
+	for _, p := range m.Params() {
+		if p.Kind != nn.Matrix {
+			continue
+		}
+		rows, cols := p.Shape[0], p.Shape[1]
+		update := make([]float64, rows*cols)
+		for i, v := range values(p.Value) {
+			update[i] = (before[p.Name][i] - v) / (rate * 0.2 * math.Sqrt(float64(max(rows, cols))))
+		}
+		// The sum of squared singular values is n when all are 1; Jordan's coefficients leave them in [0.7, 1.2].
+		square := 0.0
+		for _, v := range update {
+			square += v * v
+		}
+		if mean := square / float64(min(rows, cols)); mean < 0.5 || mean > 1.45 {
+			t.Errorf("%s: mean squared singular value %.2f", p.Name, mean)
+		}
+		if v := quadratic(update, rows, cols); v > 1.25 {
+			t.Errorf("%s: largest singular value %.2f", p.Name, v)
+		}
+	}
+}
+
+// quadratic is the largest singular value of a matrix, by power iteration.
+func quadratic(a []float64, rows, cols int) float64 {
+	x := make([]float64, cols)
+	for i := range x {
+		x[i] = 1 + float64(i%3)
+	}
+	size := 0.0
+	for range 50 {
+		y, z := make([]float64, rows), make([]float64, cols)
+		for i := range y {
+			for j := range x {
+				y[i] += a[i*cols+j] * x[j]
+			}
+		}
+		size = 0
+		for j := range z {
+			for i := range y {
+				z[j] += a[i*cols+j] * y[i]
+			}
+			size += z[j] * z[j]
+		}
+		size = math.Sqrt(size)
+		for j := range x {
+			x[j] = z[j] / size
+		}
+	}
+	return math.Sqrt(size)
+}
+
+// TestMuonEqualsOneRank holds owned and broadcast matrices to one rank that has them all.
+func TestMuonEqualsOneRank(t *testing.T) {
+	j := newJob()
+	j.optimizer = muon
+	for _, d := range []struct {
+		dtype     tensor.DType
+		tolerance float64
+	}{{tensor.FP64, fp64Tolerance}, {tensor.FP32, fp32Tolerance}} {
+		want := j.run(t, layout{dtype: d.dtype})
+		for _, l := range []layout{{dp: 2}, {dp: 4, micro: 2}} {
+			l.dtype = d.dtype
+			if worst, where := want.distance(j.run(t, l)); worst > d.tolerance {
+				t.Errorf("%v: %s differs by %.1e, tolerance %.0e", l, where, worst, d.tolerance)
+			}
+		}
+	}
+}
+
+func TestMuonRefusesSplitMatrices(t *testing.T) {
+	r, m := alone(t, tensor.FP32)
+	r.Groups.Tensor = comm.NewGroup("tensor", []int{0, 1}, 0, nil)
+	if _, err := optim.NewMuon(r, m, optim.MuonOptions{}); err == nil || !strings.Contains(err.Error(), "use tp 1") {
+		t.Errorf("error %v does not name the remedy", err)
+	}
+}

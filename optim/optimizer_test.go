@@ -1,0 +1,149 @@
+package optim_test
+
+import (
+	"math"
+	"testing"
+
+	"carve/nn"
+	"carve/optim"
+	"carve/tensor"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// alone is a rank and a model without neighbours; its gradients are random numbers.
+func alone(t *testing.T, d tensor.DType) (*nn.Rank, *nn.Model) {
+	a := tensor.NewArena(tensor.ArenaOptions{Poison: true})
+	dev := tensor.NewCPU(a, 1)
+	t.Cleanup(func() {
+		dev.Close()
+		a.Close()
+	})
+	r := &nn.Rank{Dev: dev, Arena: a, DType: d, Seed: 1}
+	m, err := nn.Build(r, newJob().config, nn.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Init(r)
+	return r, m
+}
+
+// draw sets all gradients.
+func draw(r *nn.Rank, m *nn.Model, step int) {
+	r.Dev.Normal(tensor.Normal{T: m.Grad, Key: nn.Key(uint64(step), "gradient"), Std: 0.1, Cols: m.Grad.Len()})
+}
+
+// each calls f for every element of the flat buffers, with whether it decays.
+func each(m *nn.Model, f func(i int, decay bool)) {
+	for _, p := range m.Params() {
+		for i := range p.Len() {
+			f(p.Offset+i, p.Decay)
+		}
+	}
+}
+
+func TestAdamW(t *testing.T) {
+	r, m := alone(t, tensor.FP64)
+	o := optim.NewAdamW(r, m, optim.AdamWOptions{Beta1: 0.8, Beta2: 0.9, Epsilon: 1e-3, Decay: 0.1})
+	want := values(m.Value)
+	first, second := make([]float64, len(want)), make([]float64, len(want))
+	const rate, scale = 1e-2, 0.5
+	for step := 1; step <= 3; step++ {
+		draw(r, m, step)
+		grad := values(m.Grad)
+		o.Step(rate, scale)
+		each(m, func(i int, decay bool) {
+			g := grad[i] * scale
+			first[i] = 0.8*first[i] + 0.2*g
+			second[i] = 0.9*second[i] + 0.1*g*g
+			mean, square := first[i]/(1-math.Pow(0.8, float64(step))), second[i]/(1-math.Pow(0.9, float64(step)))
+			change := mean / (math.Sqrt(square) + 1e-3)
+			if decay {
+				change += 0.1 * want[i]
+			}
+			want[i] -= rate * change
+		})
+	}
+	if diff := cmp.Diff(want, values(m.Value), cmpopts.EquateApprox(1e-12, 1e-14)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSGD(t *testing.T) {
+	r, m := alone(t, tensor.FP64)
+	o := optim.NewSGD(r, m, optim.SGDOptions{Momentum: 0.9, Decay: 0.1})
+	want := values(m.Value)
+	momentum := make([]float64, len(want))
+	for step := range 3 {
+		draw(r, m, step)
+		grad := values(m.Grad)
+		o.Step(1e-2, 0.5)
+		each(m, func(i int, decay bool) {
+			momentum[i] = 0.9*momentum[i] + 0.5*grad[i]
+			change := momentum[i]
+			if decay {
+				change += 0.1 * want[i]
+			}
+			want[i] -= 1e-2 * change
+		})
+	}
+	if diff := cmp.Diff(want, values(m.Value), cmpopts.EquateApprox(1e-12, 1e-14)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRestore continues from the exported state of another optimizer, bit for bit.
+func TestRestore(t *testing.T) {
+	makers := map[string]func(*nn.Rank, *nn.Model) optim.Optimizer{"adamw": adamW, "sgd": sgd, "muon": muon}
+	for name, maker := range makers {
+		for _, d := range []tensor.DType{tensor.FP32, tensor.BF16} {
+			t.Run(name+"/"+d.String(), func(t *testing.T) {
+				r, m := alone(t, d)
+				o := maker(r, m)
+				step := func(o optim.Optimizer, m *nn.Model, r *nn.Rank, i int) {
+					draw(r, m, i)
+					o.Step(1e-2, 0.7)
+				}
+				step(o, m, r, 0)
+				step(o, m, r, 1)
+
+				again, copied := alone(t, d)
+				p := maker(again, copied)
+				copy(copied.Value.Raw(), m.Value.Raw())
+				states := o.States()
+				for i, s := range p.States() {
+					if s.Param.Name != states[i].Param.Name || s.Kind != states[i].Kind {
+						t.Fatalf("state %d is %s %s and %s %s", i, s.Param.Name, s.Kind, states[i].Param.Name, states[i].Kind)
+					}
+					copy(s.Tensor.Raw(), states[i].Tensor.Raw())
+				}
+				p.Restore(o.Steps())
+				step(o, m, r, 2)
+				step(p, copied, again, 2)
+				if !cmp.Equal(m.Value.Raw(), copied.Value.Raw()) {
+					t.Error("values differ after a step from the restored state")
+				}
+			})
+		}
+	}
+}
+
+// TestStatesCoverEverything wants each kind of state once for each parameter, in its shape.
+func TestStatesCoverEverything(t *testing.T) {
+	r, m := alone(t, tensor.BF16)
+	seen := map[string]int{}
+	for _, s := range adamW(r, m).States() {
+		seen[s.Param.Name+" "+string(s.Kind)]++
+		if diff := cmp.Diff(s.Param.Shape, s.Tensor.Shape()); diff != "" {
+			t.Errorf("%s of %s: %s", s.Kind, s.Param.Name, diff)
+		}
+	}
+	for _, p := range m.Params() {
+		for _, kind := range []optim.StateKind{optim.Master, optim.First, optim.Second} {
+			if n := seen[p.Name+" "+string(kind)]; n != 1 {
+				t.Errorf("%d states %s of %s", n, kind, p.Name)
+			}
+		}
+	}
+}
