@@ -57,6 +57,8 @@ var layers = []layer{
 	{"comm/commtest", "comm tensor", "pgregory.net/rapid", effects},
 
 	// parallel layers, optimizers
+	{"nn", "comm mesh model tensor unit", "", effects},
+	{"optim", "comm mesh nn tensor unit", "", effects},
 
 	// durable state, samples, tokenizers
 	{"token", "", "", effects},
