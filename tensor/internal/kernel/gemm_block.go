@@ -77,7 +77,7 @@ func (c *Context) Block(worker int, b *Block) {
 		return
 	}
 	e := c.blockEngine(&b.C)
-	t := blockTask{e: e, b: b, alpha: scale(b.Alpha), scratch: &c.job.local[worker]}
+	t := blockTask{e: e, b: *b, alpha: scale(b.Alpha), scratch: &c.job.local[worker]}
 	if k > 0 {
 		t.data = b.B.data(ceil(n, e.width) * e.width * k)
 	}
@@ -94,7 +94,7 @@ func (c *Context) Block(worker int, b *Block) {
 
 type blockTask struct {
 	e       *engine
-	b       *Block
+	b       Block // a copy, so that the caller's need not escape
 	alpha   float64
 	a       source
 	data    unsafe.Pointer // of the packed B
@@ -113,7 +113,7 @@ func (t *blockTask) packed(u, end int) {
 
 // rows multiplies the rows i0..i1, which lie at a, over the units u..end.
 func (t *blockTask) rows(a unsafe.Pointer, lda, i0, i1, u, end int) {
-	e, b := t.e, t.b
+	e, b := t.e, &t.b
 	ldb := e.width * e.unit
 	for c := 0; c < b.B.N; c += e.width {
 		panel := unsafe.Add(t.data, (c*b.B.K+u*e.width)*e.unit)

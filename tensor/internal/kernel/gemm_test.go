@@ -392,6 +392,22 @@ func (o *blockOnce) Do(worker, i int) {
 	o.c.Block(worker, &Block{M: g.M, A: g.A, B: p, C: g.C, Write: g.Write, Alpha: g.Alpha})
 }
 
+func TestBlockAllocatesNothing(t *testing.T) {
+	c := newTestContext(t, 1, Detect())
+	rng := rand.New(rand.NewPCG(9, 10))
+	a, b, out := newGuarded(rng, bf16, 100, 90, true), newGuarded(rng, bf16, 90, 110, true), newGuarded(rng, f32, 100, 110, false)
+	data := make([]float32, c.PackedLen(90, 110))
+	n := testing.AllocsPerRun(20, func() {
+		p := PackedB{F32: data}
+		c.PackB(&p, b.Mat, 90, 110)
+		block := Block{M: 100, A: a.Mat, B: p, C: out.Mat}
+		c.Block(0, &block)
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 func BenchmarkGemm(b *testing.B) {
 	for _, s := range [][3]int{{512, 512, 512}, {1024, 1024, 1024}, {2048, 256, 256}} {
 		for _, threads := range []int{1, 2} {
