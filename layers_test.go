@@ -62,6 +62,7 @@ var layers = []layer{
 
 	// durable state, samples, tokenizers
 	{"token", "", "", effects},
+	{"data", "token unit", "github.com/cespare/xxhash/v2", effects},
 	{"checkpoint", "mesh tensor", "github.com/cespare/xxhash/v2", effects},
 
 	// prediction

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -90,10 +89,13 @@ func (b *builder) dataset(ctx context.Context) (*Dataset, error) {
 	if err == nil {
 		return ds, nil
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		// Damaged after it was written; the text is still there.
+	if exists(b.path) {
+		// Just published by another process, or damaged; the text is still there.
+		if ds, err = openPrepared(b.path); err == nil {
+			return ds, nil
+		}
 		if err := os.RemoveAll(b.path); err != nil {
-			return nil, errCache(b.opts.Cache, 0, err)
+			return nil, b.explain(err)
 		}
 	}
 	if err := b.build(ctx); err != nil {

@@ -52,7 +52,7 @@ func (t *Tokens) add(s *shard, lo, hi int64) {
 }
 
 // samples is the number of samples in the span.
-func (s span) samples(sequence int) int64 { return (s.hi - s.lo - 1) / int64(sequence) }
+func (s span) samples(sequence int) int64 { return max(s.hi-s.lo-1, 0) / int64(sequence) }
 
 // Samples is the number of samples of sequence tokens.
 func (t *Tokens) Samples(sequence int) (n int64) {
@@ -75,14 +75,15 @@ func (t *Tokens) Tokens() (n int64) {
 
 // find is the span of sample i and the position of its first token there.
 func (t *Tokens) find(i int64, sequence int) (span, int64, error) {
+	rest := i
 	for _, s := range t.spans {
 		n := s.samples(sequence)
-		if i < n {
-			return s, s.lo + i*int64(sequence), nil
+		if rest < n && rest >= 0 {
+			return s, s.lo + rest*int64(sequence), nil
 		}
-		i -= n
+		rest -= n
 	}
-	return span{}, 0, fmt.Errorf("data: a sample %d past the last of %d", i, t.Samples(sequence))
+	return span{}, 0, fmt.Errorf("data: sample %d of %d does not exist", i, t.Samples(sequence))
 }
 
 // Read copies sample i into dst.

@@ -1,0 +1,96 @@
+package data
+
+import (
+	"fmt"
+	"io"
+)
+
+// EvaluationOptions says how a split is evaluated. All data-parallel ranks use
+// the same options but for Rank.
+type EvaluationOptions struct {
+	Sequence int   // tokens a sample
+	Rows     int   // samples a step for one rank
+	Ranks    int   // data-parallel degree; 0 is 1
+	Rank     int   // coordinate on the data axis
+	Limit    int64 // most samples to take, over all ranks; 0: all
+}
+
+// NoTarget is the target of a row that pads the last step; its loss does not
+// count.
+const NoTarget = -1
+
+// Evaluation reads a split once, always in the same order, so that two
+// evaluations are comparable: step n takes samples n·Ranks·Rows and on, and rank
+// d the d-th Rows of them. All ranks take the same number of steps; in the last
+// one some may have fewer samples, or none. It is for one goroutine.
+type Evaluation struct {
+	corpus Corpus
+	opts   EvaluationOptions
+	total  int64
+	at     int64
+	row    []int32
+}
+
+// NewEvaluation begins an evaluation.
+func NewEvaluation(corpus Corpus, opts EvaluationOptions) (*Evaluation, error) {
+	if opts.Ranks == 0 {
+		opts.Ranks = 1
+	}
+	switch {
+	case opts.Sequence < 1 || opts.Rows < 1 || opts.Limit < 0:
+		return nil, fmt.Errorf("data: evaluating %d rows of %d tokens, at most %d; rows and tokens must be at least 1", opts.Rows, opts.Sequence, opts.Limit)
+	case opts.Ranks < 1 || opts.Rank < 0 || opts.Rank >= opts.Ranks:
+		return nil, fmt.Errorf("data: rank %d of %d; ranks count from 0", opts.Rank, opts.Ranks)
+	}
+	total := corpus.Samples(opts.Sequence)
+	if total < 1 {
+		return nil, fmt.Errorf("%w (of the validation split, whose share may also be raised)", errTooShort(corpus, opts.Sequence))
+	}
+	if opts.Limit > 0 {
+		total = min(total, opts.Limit)
+	}
+	return &Evaluation{corpus: corpus, opts: opts, total: total, row: make([]int32, opts.Sequence+1)}, nil
+}
+
+// Samples is the number of samples over all ranks.
+func (e *Evaluation) Samples() int64 { return e.total }
+
+// Steps is the number of times that Next succeeds.
+func (e *Evaluation) Steps() int64 {
+	step := int64(e.opts.Ranks * e.opts.Rows)
+	return (e.total + step - 1) / step
+}
+
+// Next fills tokens and targets, [Rows S] each, and returns how many of this
+// rank's rows are samples; the others are tokens 0 with targets NoTarget. After
+// the last step the error is io.EOF. It allocates nothing.
+func (e *Evaluation) Next(tokens, targets []int32) (rows int, err error) {
+	s := e.opts.Sequence
+	if want := e.opts.Rows * s; len(tokens) != want || len(targets) != want {
+		return 0, fmt.Errorf("data: buffers of %d and %d ids; a step has %d rows of %d", len(tokens), len(targets), e.opts.Rows, s)
+	}
+	if e.at >= e.total {
+		return 0, io.EOF
+	}
+	first := e.at + int64(e.opts.Rank*e.opts.Rows)
+	for k := range e.opts.Rows {
+		x, y := tokens[k*s:][:s], targets[k*s:][:s]
+		if i := first + int64(k); i < e.total {
+			if err := e.corpus.Read(e.row, i); err != nil {
+				return 0, err
+			}
+			unzip(x, y, e.row, s)
+			rows++
+			continue
+		}
+		clear(x)
+		for i := range y {
+			y[i] = NoTarget
+		}
+	}
+	e.at += int64(e.opts.Ranks * e.opts.Rows)
+	return rows, nil
+}
+
+// Rewind goes back to the beginning.
+func (e *Evaluation) Rewind() { e.at = 0 }
