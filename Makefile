@@ -85,8 +85,8 @@ first-run:
 # Peers and carve side by side: docs/benchmarks.md says how to read it.
 bench: build
 	@scripts/need.sh gcc=gcc /usr/include/stdio.h=libc6-dev /usr/lib/python3/dist-packages/torch=python3-torch \
-	  '/usr/lib/*/openblas-openmp/libopenblas.so=libopenblas-openmp-dev' '/usr/lib/*/libdnnl.so=libdnnl-dev' \
-	  mpirun.openmpi=openmpi-bin mpicc.openmpi=libopenmpi-dev mpiexec.mpich=mpich mpicc.mpich=libmpich-dev
+	  '/usr/lib/*/openblas-openmp/libopenblas.so.0=libopenblas0-openmp' '/usr/lib/*/libdnnl.so.2=libdnnl2' \
+	  mpirun.openmpi=openmpi-bin mpiexec.mpich=mpich
 	go run ./bench $(BENCH)
 
 soak: build
