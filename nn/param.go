@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"fmt"
 	"hash/fnv"
 
 	"carve/mesh"
@@ -17,6 +18,21 @@ const (
 	HeadTable             // output projection
 	Vector                // scale or bias
 )
+
+// String is the name in listings.
+func (k Kind) String() string {
+	switch k {
+	case Matrix:
+		return "matrix"
+	case Table:
+		return "table"
+	case HeadTable:
+		return "head"
+	case Vector:
+		return "vector"
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
 
 // Init says what a parameter starts as: normal numbers of deviation Std, or, where Std is 0, a constant.
 type Init struct{ Std, Constant float64 }

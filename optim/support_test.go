@@ -105,13 +105,18 @@ type worker struct {
 	grads     [][]float64 // of the first step, by parameter
 }
 
+// worker makes a rank whose freed memory is poisoned.
 func (j job) worker(e comm.Endpoint, grid mesh.Mesh, l layout) *worker {
+	return j.workerOf(e, grid, l, 1, tensor.ArenaOptions{Poison: true})
+}
+
+func (j job) workerOf(e comm.Endpoint, grid mesh.Mesh, l layout, threads int, o tensor.ArenaOptions) *worker {
 	groups, err := nn.JoinGroups(e, grid)
 	nn.Must(err)
 	groups = l.fault.plant(groups)
-	a := tensor.NewArena(tensor.ArenaOptions{Poison: true})
+	a := tensor.NewArena(o)
 	r := &nn.Rank{
-		Dev: tensor.NewCPU(a, 1), Arena: a, Mesh: grid, At: grid.Coordinates(e.Rank()), Groups: groups,
+		Dev: tensor.NewCPU(a, threads), Arena: a, Mesh: grid, At: grid.Coordinates(e.Rank()), Groups: groups,
 		Token: e.Token(), DType: l.dtype, Seed: 3,
 	}
 	m, err := nn.Build(r, j.config, nn.Options{})
