@@ -33,7 +33,7 @@ func Build(r *Rank, c model.Config, o Options) (*Model, error) {
 	if err := check(r, c, o); err != nil {
 		return nil, err
 	}
-	b := &builder{r: r, c: c, o: o, names: namesOf(c), model: &Model{Config: c}}
+	b := &builder{r: r, c: c, o: o, names: namesOf(c), model: &Model{Config: c, longest: o.Sequence}}
 	b.build()
 	b.allocate()
 	return b.model, nil

@@ -28,7 +28,7 @@ func (m *Model) Check(r *Rank, b *Batch) error {
 		c.look(p.Name, "value", p.Value)
 	}
 	m.Begin()
-	b.Mode = Train
+	m.begin(b, Train)
 	saved := c.forward(m, b)
 	c.backward(m, saved)
 	for i := len(m.params) - 1; i >= 0; i-- {

@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"fmt"
+
 	"carve/model"
 	"carve/tensor"
 )
@@ -32,8 +34,9 @@ type Model struct {
 	// Value and Grad hold all parameters and gradients, unit by unit without gaps.
 	Value, Grad *tensor.Tensor
 
-	params []*Param
-	passes []*Pass // spare ones
+	params  []*Param
+	longest int     // sequence that the tables of positions cover
+	passes  []*Pass // spare ones
 }
 
 // Params lists every parameter in the order of the flat buffers. A tied head is there once, as the embedding.
@@ -87,6 +90,14 @@ func (m *Model) pass() *Pass {
 	return p
 }
 
+// begin readies a batch for a forward.
+func (m *Model) begin(b *Batch, mode Mode) {
+	if b.sequence() > m.longest {
+		panic(fmt.Sprintf("nn: a sequence of %d tokens for a model built for %d", b.sequence(), m.longest))
+	}
+	b.Mode = mode
+}
+
 // Ready is told of units whose gradients are complete.
 type Ready interface {
 	// Ready is called by the last backward of a step, from the last unit to the first. The gradients of the units from
@@ -96,7 +107,7 @@ type Ready interface {
 
 // Forward computes b.Loss and keeps what Backward needs.
 func (m *Model) Forward(r *Rank, b *Batch) *Pass {
-	b.Mode = Train
+	m.begin(b, Train)
 	p := m.pass()
 	var x *tensor.Tensor
 	for _, u := range m.Units {
@@ -139,7 +150,7 @@ func (m *Model) Evaluate(r *Rank, b *Batch) {
 
 // hidden is the input of the head, [T H].
 func (m *Model) hidden(r *Rank, b *Batch) (x *tensor.Tensor) {
-	b.Mode = Evaluate
+	m.begin(b, Evaluate)
 	for _, u := range m.Units[:len(m.Units)-1] {
 		for _, l := range u.Layers {
 			x, _ = l.Forward(r, b, x)

@@ -66,6 +66,10 @@ func TestStepAllocatesNothing(t *testing.T) {
 		{"bf16", layout{dp: 2, dtype: tensor.BF16}, func(*job) {}},
 		{"muon", layout{dp: 2}, func(j *job) { j.optimizer = muon }},
 		{"gpt2", layout{dp: 2}, func(j *job) { *j = jobs()["gpt2"] }},
+		{"wide enough for the vector kernels", layout{dp: 2}, func(j *job) {
+			j.config.Hidden, j.config.HeadDim, j.config.FFN, j.config.Vocab = 128, 64, 176, 300
+			j.config.Context, j.length = 96, 96
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := newJob()
