@@ -26,7 +26,7 @@ func observed(e comm.Endpoint, g *comm.Group, a *tensor.Arena) error {
 	x := a.NewZero(tensor.Gradient, tensor.FP32, 256)
 	here, there := a.NewZero(tensor.Activation, tensor.BF16, 4), a.NewZero(tensor.Activation, tensor.BF16, 4)
 	compute := func(halves int) {
-		time.Sleep(time.Duration(halves) * time.Second / 2)
+		<-time.After(time.Duration(halves) * time.Second / 2)
 		e.Token().Yield()
 		synctest.Wait() // so that what can happen happens now
 	}

@@ -19,7 +19,7 @@ func TestTokenOrder(t *testing.T) {
 			go func() {
 				token.Acquire()
 				got = append(got, i)
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 				token.Release()
 			}()
 			synctest.Wait()
