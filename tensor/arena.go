@@ -86,7 +86,7 @@ type Arena struct {
 
 // NewArena makes an empty arena. Close gives its memory back to the system.
 func NewArena(o ArenaOptions) *Arena {
-	return &Arena{meta: o.Meta, limit: o.Limit, poison: o.Poison}
+	return &Arena{meta: o.Meta, limit: o.Limit, poison: o.Poison, heap: heap{chunk: chunkSize}}
 }
 
 // Close returns the memory to the system; every tensor of the arena is dead after it.

@@ -13,6 +13,9 @@ import (
 	"pgregory.net/rapid"
 )
 
+// testChunk is a small chunk, so that an arena gets several.
+const testChunk = 16 << 10
+
 // arenaModel is what a test expects of an arena: the live tensors and the byte that each is filled with.
 type arenaModel struct {
 	arena *Arena
@@ -26,7 +29,7 @@ func (m *arenaModel) alloc(t *rapid.T) {
 	c := rapid.SampledFrom(Categories()).Draw(t, "category")
 	d := rapid.SampledFrom([]DType{FP32, BF16, FP64, Int32}).Draw(t, "dtype")
 	// Mostly small, now and then larger than a chunk.
-	n := rapid.OneOf(rapid.IntRange(0, 3000), rapid.IntRange(0, 3000), rapid.Just(chunkSize)).Draw(t, "elements")
+	n := rapid.OneOf(rapid.IntRange(0, 3000), rapid.IntRange(0, 3000), rapid.Just(testChunk)).Draw(t, "elements")
 	x := m.arena.New(c, d, n)
 	m.next++
 	for i := range min(len(x.Raw()), 1<<14) {
@@ -115,6 +118,7 @@ func (h *heap) check() error {
 func TestArena(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &arenaModel{arena: NewArena(ArenaOptions{})}
+		m.arena.heap.chunk = testChunk
 		defer m.arena.Close()
 		t.Repeat(map[string]func(*rapid.T){"alloc": m.alloc, "free": m.free, "": m.check})
 		for _, x := range m.live {

@@ -10,6 +10,7 @@ import (
 // heap hands out blocks of a few large chunks of memory: best fit, with neighbours joined on free.
 // Blocks start on cache lines. It is guarded by its arena's mutex.
 type heap struct {
+	chunk  int // least number of bytes taken from the system at once
 	chunks [][]byte
 	open   []*block // free blocks, smallest first, equal sizes by address
 	spare  *block   // recycled block headers
@@ -27,7 +28,7 @@ type block struct {
 const (
 	// blockAlign is the size of a cache line and of the widest vector.
 	blockAlign = 64
-	// chunkSize is the least that is taken from the system at once. Pages that are never touched cost nothing.
+	// chunkSize is an arena's least chunk. Pages that are never touched cost nothing.
 	chunkSize = 64 << 20
 )
 
@@ -79,7 +80,7 @@ func (h *heap) bestFit(n int) int {
 
 // grow takes a chunk of at least n bytes from the system, or panics with a SystemError.
 func (h *heap) grow(n int) {
-	c, err := systemAlloc(max(n, chunkSize))
+	c, err := systemAlloc(max(n, h.chunk))
 	if err != nil {
 		panic(&SystemError{Asked: unit.Bytes(n), Reserved: h.reserved(), Err: err})
 	}
@@ -162,5 +163,5 @@ func (h *heap) release() {
 	for _, c := range h.chunks {
 		systemFree(c)
 	}
-	*h = heap{}
+	*h = heap{chunk: h.chunk}
 }
