@@ -7,13 +7,17 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"carve/tensor"
+	"carve/unit"
 )
 
 // Local is a world whose ranks are goroutines of this process. They read and write each other's tensors directly.
 type Local struct {
 	failure atomic.Pointer[Failure] // set once
 	reducer *reducer
-	spin    int // looks at memory before a waiting goroutine yields its processor
+	arena   *tensor.Arena // of copies of small operands
+	spin    int           // looks at memory before a waiting goroutine yields its processor
 
 	workers   sync.WaitGroup
 	endpoints []*localEndpoint
@@ -34,11 +38,19 @@ type LocalOptions struct {
 // what a sleep and a wake-up cost.
 const defaultSpin = 2000
 
+// crowdedSpin is for ranks that share processors: a moment for one that is about to come.
+const crowdedSpin = 50
+
 // NewLocal makes a world of n ranks, one or more.
 func NewLocal(n int, o LocalOptions) *Local {
 	l := &Local{reducer: newReducer(), spin: o.Spin, endpoints: make([]*localEndpoint, n)}
-	if l.spin == 0 && n <= runtime.GOMAXPROCS(0) {
+	l.arena = tensor.NewArena(tensor.ArenaOptions{Chunk: 256 * unit.KiB})
+	switch {
+	case l.spin != 0:
+	case n <= runtime.GOMAXPROCS(0):
 		l.spin = defaultSpin
+	default:
+		l.spin = crowdedSpin
 	}
 	for i := range l.endpoints {
 		l.endpoints[i] = &localEndpoint{world: l, rank: i, token: NewToken(), groups: map[string]*localMember{}}
@@ -81,6 +93,7 @@ func (l *Local) Close() error {
 		e.token.Open()
 	}
 	l.workers.Wait()
+	l.releaseArena()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, g := range l.groups {
@@ -92,6 +105,16 @@ func (l *Local) Close() error {
 		return nil
 	}
 	return errors.Join(l.unmatched...)
+}
+
+// releaseArena gives the copies' memory back, unless some rank may still use them.
+func (l *Local) releaseArena() {
+	for _, e := range l.endpoints {
+		if !e.left() {
+			return
+		}
+	}
+	l.arena.Close()
 }
 
 // fail ends the world with f, if it has not ended yet, and wakes everybody who waits for something.

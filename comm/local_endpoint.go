@@ -87,6 +87,12 @@ func (e *localEndpoint) Close() error {
 	return err
 }
 
+func (e *localEndpoint) left() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
+}
+
 // checkFinished fails the world when a collective of this rank is not finished, unless it has failed before.
 func (e *localEndpoint) checkFinished(joined []*localMember) error {
 	for _, m := range joined {

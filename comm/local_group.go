@@ -13,6 +13,10 @@ import (
 // A collective has two meetings of all members. Before the first, each member publishes its call. Between the two every
 // member reads and writes the others' tensors: each has its own part of the work, so that no two write the same
 // element. After the second the tensors belong to their owners again.
+//
+// A small collective does with one meeting: each member publishes a copy of its source, and takes what it needs from
+// the others' copies. A copy is overwritten in the next operation but one, when all must have read it, because they
+// came to the meeting between.
 type localGroup struct {
 	world   *Local
 	name    string
@@ -48,6 +52,8 @@ type localMember struct {
 	seq      uint64
 	dsts     []*tensor.Tensor // scratch of reductions
 	srcs     []*tensor.Tensor
+	stages   [2][4]*tensor.Tensor // copies of small sources, by operation modulo 2 and dtype
+	result   [4]*tensor.Tensor    // scratch of small reductions, by dtype
 	queue    localQueue
 }
 
@@ -56,6 +62,7 @@ type published struct {
 	Signature
 	dst, src *tensor.Tensor
 	counts   []int // send, then receive counts of AllToAllV; the member's own copy
+	staged   bool  // src is a copy
 }
 
 func newLocalGroup(l *Local, name string, ranks []int) *localGroup {
@@ -80,6 +87,10 @@ func (m *localMember) publish(c *Call) *published {
 	p := &m.calls[m.seq%2]
 	p.Signature = c.Signature(len(m.group.ranks))
 	p.dst, p.src = c.Dst, c.Src
+	p.staged = m.group.small(&p.Signature)
+	if p.staged && p.src != nil {
+		p.src = m.stage(c.Src)
+	}
 	if c.Op == AllToAllV {
 		p.counts = append(append(p.counts[:0], c.SendCounts...), c.RecvCounts...)
 	}

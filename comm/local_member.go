@@ -79,7 +79,7 @@ func (m *localMember) exchange(c *Call, how patience) error {
 	if c.Op == Barrier {
 		return nil
 	}
-	if err := m.work(mine, how); err != nil {
+	if err := m.work(mine, how); err != nil || mine.staged {
 		return err
 	}
 	return m.meet(how)

@@ -5,7 +5,7 @@ import "carve/tensor"
 // work does this member's part of an operation between the two meetings: it holds the token, touches the
 // others' tensors, and blocks on nobody.
 func (m *localMember) work(c *published, how patience) error {
-	if how == background {
+	if how == background && !c.staged {
 		m.endpoint.token.Acquire()
 		defer m.endpoint.token.Release()
 	}
@@ -14,7 +14,11 @@ func (m *localMember) work(c *published, how patience) error {
 	if f := m.group.world.failure.Load(); f != nil { // after moving: see quiesce
 		return f
 	}
-	m.move(c)
+	if c.staged {
+		m.take(c)
+	} else {
+		m.move(c)
+	}
 	return nil
 }
 

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // observed is a program of two ranks for which it is known who waits for whom and how long. Times are those of rank 1;
 // rank 0 is half a second behind from its second operation on.
 func observed(e comm.Endpoint, g *comm.Group, a *tensor.Arena) error {
-	x := a.NewZero(tensor.Gradient, tensor.FP32, 256)
+	x := a.NewZero(tensor.Gradient, tensor.FP32, 4096)
 	here, there := a.NewZero(tensor.Activation, tensor.BF16, 4), a.NewZero(tensor.Activation, tensor.BF16, 4)
 	compute := func(halves int) {
 		<-time.After(time.Duration(halves) * time.Second / 2)
@@ -84,8 +84,8 @@ func TestObserve(t *testing.T) {
 		return comm.Cost{Group: "dp", Size: 2, Op: op, Calls: calls, Bytes: bytes, Waited: waited, Total: total}
 	}
 	want := [2][]comm.Cost{
-		{cost(comm.AllReduce, 2, 2048, 3, 3+1), cost(comm.AllToAllV, 1, 6, 0, 0), cost(comm.Send, 1, 8, 0, 0)},
-		{cost(comm.AllReduce, 2, 2048, 0, 0+1.5), cost(comm.AllToAllV, 1, 8, 0, 0), cost(comm.Recv, 1, 8, 0.5, 0.5)},
+		{cost(comm.AllReduce, 2, 32768, 3, 3+1), cost(comm.AllToAllV, 1, 6, 0, 0), cost(comm.Send, 1, 8, 0, 0)},
+		{cost(comm.AllReduce, 2, 32768, 0, 0+1.5), cost(comm.AllToAllV, 1, 8, 0, 0), cost(comm.Recv, 1, 8, 0.5, 0.5)},
 	}
 	if diff := cmp.Diff(want, costs); diff != "" {
 		t.Errorf("costs (-want +got):\n%s", diff)

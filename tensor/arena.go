@@ -64,6 +64,8 @@ type ArenaOptions struct {
 	Limit unit.Bytes
 	// Poison fills freed memory with NaN, so that a use after free shows.
 	Poison bool
+	// Chunk is the least that is taken from the system at once; 0 is 64 MiB.
+	Chunk unit.Bytes
 }
 
 // Arena is the memory of one rank. Its methods may be called by any goroutine of the rank.
@@ -86,7 +88,10 @@ type Arena struct {
 
 // NewArena makes an empty arena. Close gives its memory back to the system.
 func NewArena(o ArenaOptions) *Arena {
-	return &Arena{meta: o.Meta, limit: o.Limit, poison: o.Poison, heap: heap{chunk: chunkSize}}
+	if o.Chunk == 0 {
+		o.Chunk = chunkSize
+	}
+	return &Arena{meta: o.Meta, limit: o.Limit, poison: o.Poison, heap: heap{chunk: int(o.Chunk)}}
 }
 
 // Close returns the memory to the system; every tensor of the arena is dead after it.
