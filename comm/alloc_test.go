@@ -43,7 +43,7 @@ func everything(g *comm.Group, small, big, other *tensor.Tensor, counts []int) e
 
 // TestNoAllocation holds that no operation allocates after warm-up, observed or not.
 func TestNoAllocation(t *testing.T) {
-	const ranks, rounds = 3, 100
+	const ranks, rounds = 3, 50
 	for _, elements := range []int{8, 4_000} {
 		var before, after runtime.MemStats
 		l := comm.NewLocal(ranks, comm.LocalOptions{})

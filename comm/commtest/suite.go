@@ -58,8 +58,8 @@ type Check struct {
 	body func(t rapid.TB, s Suite)
 }
 
-// run runs the check. The arena of a world that hangs is left to its goroutines.
-func (c Check) run(t rapid.TB, s Suite) {
+// Run runs the check. The arena of a world that hangs is left to its goroutines.
+func (c Check) Run(t rapid.TB, s Suite) {
 	s.arena = tensor.NewArena(tensor.ArenaOptions{Poison: true})
 	c.body(t, s)
 	s.arena.Close()
@@ -101,7 +101,7 @@ func Failures() []Check {
 // Run runs all checks as subtests.
 func Run(t *testing.T, s Suite) {
 	for _, c := range append(Results(), Failures()...) {
-		t.Run(c.Name, func(t *testing.T) { c.run(t, s) })
+		t.Run(c.Name, func(t *testing.T) { c.Run(t, s) })
 	}
 }
 
@@ -111,7 +111,7 @@ func Fails(c Check, s Suite) string {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.run(v, s)
+		c.Run(v, s)
 	}()
 	<-done
 	return v.text()
