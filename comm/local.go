@@ -15,7 +15,7 @@ import (
 // Local is a world whose ranks are goroutines of this process. They read and write each other's tensors directly.
 type Local struct {
 	failure atomic.Pointer[Failure] // set once
-	reducer *reducer
+	reducer *tensor.Reducer
 	arena   *tensor.Arena // of copies of small operands
 	spin    int           // looks at memory before a waiting goroutine yields its processor
 
@@ -43,7 +43,7 @@ const crowdedSpin = 50
 
 // NewLocal makes a world of n ranks, one or more.
 func NewLocal(n int, o LocalOptions) *Local {
-	l := &Local{reducer: newReducer(), spin: o.Spin, endpoints: make([]*localEndpoint, n)}
+	l := &Local{reducer: tensor.NewReducer(), spin: o.Spin, endpoints: make([]*localEndpoint, n)}
 	l.arena = tensor.NewArena(tensor.ArenaOptions{Chunk: 256 * unit.KiB})
 	switch {
 	case l.spin != 0:
