@@ -239,3 +239,31 @@ func TestReference(t *testing.T) {
 		})
 	}
 }
+
+// TestPackedDocuments compares a batch of packed documents with the reference on each document by itself.
+func TestPackedDocuments(t *testing.T) {
+	for _, f := range families() {
+		if f.config.Rope.Scaling != model.NoScaling {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
+			r := newRank(t, tensor.FP64)
+			m := newModel(t, r, f.config, nn.Options{})
+			b := packed(r, newBatch(r, f.config.Vocab, 2, 8, 12))
+			m.Evaluate(r, b)
+			want := 0.0
+			for lo := 0; lo < b.Tokens.Len(); {
+				hi := lo
+				for hi < b.Tokens.Len() && b.Documents.I32()[hi] == b.Documents.I32()[lo] {
+					hi++
+				}
+				one := &nn.Batch{Tokens: b.Tokens.Slice(lo, hi, 1, hi-lo), Targets: b.Targets.Slice(lo, hi, 1, hi-lo)}
+				want += newReference(m).loss(one)
+				lo = hi
+			}
+			if diff := cmp.Diff(want, b.Loss, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

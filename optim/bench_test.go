@@ -54,7 +54,7 @@ func benchmarkStep(b *testing.B, s shape, d tensor.DType, ranks, threads int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	j := job{config: s.config(), sequences: s.sequences * ranks, length: s.sequence, optimizer: adamW}
+	j := job{config: s.config(), sequences: s.sequences * ranks, length: s.sequence, optimizer: adamW, threads: threads}
 	world := comm.NewLocal(ranks, comm.LocalOptions{})
 	turns := make([]chan struct{}, ranks)
 	for i := range turns {
@@ -73,7 +73,7 @@ func benchmarkStep(b *testing.B, s shape, d tensor.DType, ranks, threads int) {
 	go func() {
 		finished <- comm.Run(context.Background(), world.Endpoints(), func(e comm.Endpoint) error {
 			return nn.Guard(func() {
-				w := j.workerOf(e, grid, layout{dp: ranks, tp: 1, micro: 1, dtype: d, bucket: optim.DefaultBucket}, threads, tensor.ArenaOptions{})
+				w := j.worker(e, grid, layout{dp: ranks, tp: 1, micro: 1, dtype: d, bucket: optim.DefaultBucket})
 				defer w.close()
 				w.load(0)
 				for range turns[e.Rank()] {

@@ -147,3 +147,18 @@ func TestStatesCoverEverything(t *testing.T) {
 		}
 	}
 }
+
+// TestMasterKeepsSmallUpdates: updates below half a bf16 step of a parameter are lost without a master copy.
+func TestMasterKeepsSmallUpdates(t *testing.T) {
+	r, m := alone(t, tensor.BF16)
+	p := m.Params()[1] // a norm's scale: ones, between which and the next smaller bf16 number lie 2^-8
+	o := optim.NewSGD(r, m, optim.SGDOptions{})
+	const updates, size = 64, 1.0 / 4096
+	for range updates {
+		r.Dev.Fill(m.Grad, 1)
+		o.Step(size, 1)
+	}
+	if got, want := values(p.Value)[0], 1-updates*size; got != want {
+		t.Errorf("after %d updates of %v a one is %v, want %v", updates, size, got, want)
+	}
+}

@@ -30,6 +30,8 @@ type job struct {
 	length    int
 	steps     int
 	optimizer func(*nn.Rank, *nn.Model) optim.Optimizer
+	arena     tensor.ArenaOptions
+	threads   int // of a rank
 }
 
 // result is what a run came to: global tensors by name.
@@ -42,7 +44,7 @@ func newJob() job {
 	c := model.New(model.Qwen3)
 	c.Layers, c.Hidden, c.Heads, c.KVHeads, c.HeadDim = 2, 16, 4, 2, 4
 	c.FFN, c.Vocab, c.Context, c.InitStd, c.TieEmbeddings = 24, 21, 16, 0.1, true
-	return job{config: c, sequences: 8, length: 6, steps: 3, optimizer: adamW}
+	return job{config: c, sequences: 8, length: 6, steps: 3, optimizer: adamW, arena: tensor.ArenaOptions{Poison: true}, threads: 1}
 }
 
 func adamW(r *nn.Rank, m *nn.Model) optim.Optimizer {
@@ -105,18 +107,14 @@ type worker struct {
 	grads     [][]float64 // of the first step, by parameter
 }
 
-// worker makes a rank whose freed memory is poisoned.
+// worker makes a rank.
 func (j job) worker(e comm.Endpoint, grid mesh.Mesh, l layout) *worker {
-	return j.workerOf(e, grid, l, 1, tensor.ArenaOptions{Poison: true})
-}
-
-func (j job) workerOf(e comm.Endpoint, grid mesh.Mesh, l layout, threads int, o tensor.ArenaOptions) *worker {
 	groups, err := nn.JoinGroups(e, grid)
 	nn.Must(err)
 	groups = l.fault.plant(groups)
-	a := tensor.NewArena(o)
+	a := tensor.NewArena(j.arena)
 	r := &nn.Rank{
-		Dev: tensor.NewCPU(a, threads), Arena: a, Mesh: grid, At: grid.Coordinates(e.Rank()), Groups: groups,
+		Dev: tensor.NewCPU(a, j.threads), Arena: a, Mesh: grid, At: grid.Coordinates(e.Rank()), Groups: groups,
 		Token: e.Token(), DType: l.dtype, Seed: 3,
 	}
 	m, err := nn.Build(r, j.config, nn.Options{})
