@@ -12,6 +12,7 @@ import (
 // encoding is one pass that writes a source as shards into a folder.
 type encoding struct {
 	source    *Source
+	limits    limits
 	tokenizer token.Tokenizer
 	endOfText int32
 	workers   int
@@ -36,7 +37,7 @@ func (e *encoding) run(ctx context.Context) error {
 	for i := range lines {
 		lines[i] = newLineReader(e.source.field)
 	}
-	p := pass{source: e.source, workers: e.workers, tail: e.tail, collect: e.collect}
+	p := pass{source: e.source, limits: e.limits, workers: e.workers, tail: e.tail, collect: e.collect}
 	p.work = func(worker int, x *piece) error {
 		return x.each(lines[worker], func(d document) { e.encode(x, d) })
 	}

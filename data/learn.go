@@ -79,7 +79,7 @@ func countWords(ctx context.Context, source *Source, opts LearnOptions) (*token.
 		counters[i], lines[i] = c, newLineReader(source.field)
 	}
 	p := pass{
-		source: source, workers: opts.Workers, tail: -1,
+		source: source, limits: defaultLimits(), workers: opts.Workers, tail: -1,
 		work: func(worker int, x *piece) error {
 			return x.each(lines[worker], func(d document) { counters[worker].Add(d.text) })
 		},

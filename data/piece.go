@@ -12,12 +12,11 @@ import (
 	"carve/unit"
 )
 
-// pieceBytes is how much text travels through the pipeline at a time. A document
-// that is longer is taken apart.
-const pieceBytes = 1 << 20
+// limits bound what is held in memory. A document longer than a piece is taken
+// apart; a line of JSONL longer than line is an error.
+type limits struct{ piece, line int64 }
 
-// maxLine bounds a line of JSONL.
-const maxLine = 64 << 20
+func defaultLimits() limits { return limits{piece: 1 << 20, line: 64 << 20} }
 
 // split is the side that a document is on.
 type split int
@@ -150,9 +149,9 @@ func (r *lineReader) fields() string {
 	return strings.Join(names, ", ")
 }
 
-// errLine reports a line over maxLine.
-func errLine(f *file, line int) error {
-	return fmt.Errorf("data: %s:%d: the line is longer than %v; is this JSONL, one object a line?", f.path, line, unit.Bytes(maxLine))
+// errLine reports a line over the limit.
+func errLine(f *file, line int, limit int64) error {
+	return fmt.Errorf("data: %s:%d: the line is longer than %v; is this JSONL, one object a line?", f.path, line, unit.Bytes(limit))
 }
 
 // errChanged reports a file that is not as long as when the source was opened.

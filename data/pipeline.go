@@ -8,6 +8,7 @@ import (
 // pass reads a source once, with several workers.
 type pass struct {
 	source  *Source
+	limits  limits
 	workers int
 	tail    int64 // see reader
 
@@ -31,7 +32,7 @@ func (p pass) run(ctx context.Context) (Skipped, error) {
 	for range pieces {
 		free <- newPiece()
 	}
-	r := &reader{source: p.source, tail: p.tail, free: free, skipped: p.source.skipped, emit: func(x *piece) { work <- x; order <- x }}
+	r := &reader{source: p.source, limits: p.limits, tail: p.tail, free: free, skipped: p.source.skipped, emit: func(x *piece) { work <- x; order <- x }}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	var readErr error

@@ -42,10 +42,15 @@ const fewFiles = 4
 // moves none. A source of few files, or whose hashes hold out nothing, gives its
 // last bytes instead, cut behind a line.
 func Prepare(ctx context.Context, source *Source, tokenizer token.Tokenizer, opts PrepareOptions) (*Dataset, error) {
-	return prepare(ctx, osDisk{}, source, tokenizer, opts)
+	b, err := newBuilder(source, tokenizer, opts)
+	if err != nil {
+		return nil, err
+	}
+	return b.dataset(ctx)
 }
 
-func prepare(ctx context.Context, d disk, source *Source, tokenizer token.Tokenizer, opts PrepareOptions) (*Dataset, error) {
+// newBuilder checks the options.
+func newBuilder(source *Source, tokenizer token.Tokenizer, opts PrepareOptions) (*builder, error) {
 	endOfText, ok := tokenizer.EndOfText()
 	if !ok {
 		return nil, errors.New("data: the tokenizer has no end-of-text token to separate documents; use one that has")
@@ -59,11 +64,12 @@ func prepare(ctx context.Context, d disk, source *Source, tokenizer token.Tokeni
 	if opts.Progress == nil {
 		opts.Progress = func(Progress) {}
 	}
-	b := builder{
-		disk: d, source: source, tokenizer: tokenizer, endOfText: endOfText, opts: opts,
-		path: filepath.Join(opts.Cache, "tokens-"+cacheKey(source, tokenizer.Hash(), fmt.Sprint(opts.Validation))),
-	}
-	return b.dataset(ctx)
+	key := cacheKey(source, tokenizer.Hash(), fmt.Sprint(opts.Validation))
+	return &builder{
+		disk: osDisk{}, limits: defaultLimits(), shard: shardTokens,
+		source: source, tokenizer: tokenizer, endOfText: endOfText, opts: opts,
+		path: filepath.Join(opts.Cache, "tokens-"+key),
+	}, nil
 }
 
 // cacheKey names a result by all that determines it.
@@ -76,6 +82,8 @@ func cacheKey(source *Source, parts ...string) string {
 // builder prepares one dataset at path.
 type builder struct {
 	disk      disk
+	limits    limits
+	shard     int64 // tokens
 	source    *Source
 	tokenizer token.Tokenizer
 	endOfText int32
@@ -146,12 +154,12 @@ func (b *builder) tail() int64 { return int64(b.opts.Validation * float64(b.sour
 // pass writes the shards once.
 func (b *builder) pass(ctx context.Context, folder string, tail int64) (*encoding, error) {
 	e := &encoding{
-		source: b.source, tokenizer: b.tokenizer, endOfText: b.endOfText, workers: b.opts.Workers, explain: b.explain,
+		source: b.source, limits: b.limits, tokenizer: b.tokenizer, endOfText: b.endOfText, workers: b.opts.Workers, explain: b.explain,
 		tail: tail, threshold: thresholdOf(b.opts.Validation), progress: b.opts.Progress,
 	}
 	h := header{vocab: b.tokenizer.VocabSize(), endOfText: b.endOfText}
 	for i, name := range []string{"train", "validation"} {
-		e.sets[i] = &shardSet{disk: b.disk, folder: folder, name: name, header: h, limit: shardTokens}
+		e.sets[i] = &shardSet{disk: b.disk, folder: folder, name: name, header: h, limit: b.shard}
 	}
 	if err := e.run(ctx); err != nil {
 		e.abandon()

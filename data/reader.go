@@ -15,6 +15,7 @@ import (
 // reader reads the files of a source in order into pieces.
 type reader struct {
 	source  *Source
+	limits  limits
 	tail    int64 // bytes at the end of the source that are for validation; -1: by hash
 	free    <-chan *piece
 	emit    func(*piece)
@@ -50,7 +51,7 @@ func (r *reader) file(ctx context.Context, f *file) error {
 	}
 	defer in.Close() // only read
 	cut := r.cut(f)
-	if f.format == Text && f.size <= pieceBytes && (cut == 0 || cut == f.size) {
+	if f.format == Text && f.size <= r.limits.piece && (cut == 0 || cut == f.size) {
 		err = r.small(ctx, f, in, cut)
 	} else {
 		err = r.large(ctx, f, in, cut)
@@ -80,7 +81,7 @@ func (r *reader) side(before bool) split {
 
 // small adds a whole file to the piece at hand.
 func (r *reader) small(ctx context.Context, f *file, in io.Reader, cut int64) error {
-	if r.cur != nil && len(r.cur.text)+int(f.size) > pieceBytes {
+	if r.cur != nil && int64(len(r.cur.text))+f.size > r.limits.piece {
 		r.flush()
 	}
 	if err := r.need(ctx); err != nil {
@@ -140,7 +141,7 @@ func (s *section) through(ctx context.Context, end int64) (done bool, err error)
 		if err := s.need(ctx); err != nil {
 			return false, err
 		}
-		if err := s.fill(min(pieceBytes, max(end-s.pos, 0))); err != nil {
+		if err := s.fill(s.next(end)); err != nil {
 			return false, err
 		}
 		if s.pos == int64(len(s.cur.text)) && s.file.format == Text && isBinary(s.cur.text) {
@@ -154,6 +155,15 @@ func (s *section) through(ctx context.Context, end int64) (done bool, err error)
 	}
 	s.flush()
 	return false, nil
+}
+
+// next is how many bytes to read towards end. The last piece is one to two pieces
+// long, so that there is most likely a good place to cut in it.
+func (s *section) next(end int64) int64 {
+	if n := end - s.pos; n < 2*s.limits.piece {
+		return max(n, 0)
+	}
+	return s.limits.piece
 }
 
 // fill moves the carried bytes and n more of the file into the piece.
@@ -174,10 +184,10 @@ func (s *section) take(end int64) error {
 		if n = cutText(s.file, s.cur.text); n > 0 {
 			break
 		}
-		if len(s.cur.text) > maxLine {
-			return errLine(s.file, s.line)
+		if int64(len(s.cur.text)) > s.limits.line {
+			return errLine(s.file, s.line, s.limits.line)
 		}
-		if err := s.fill(min(pieceBytes, s.file.size-s.pos)); err != nil {
+		if err := s.fill(min(s.limits.piece, s.file.size-s.pos)); err != nil {
 			return err
 		}
 		n = len(s.cur.text)
