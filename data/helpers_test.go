@@ -52,8 +52,21 @@ func smallBuilder(t testing.TB, s *Source, tok token.Tokenizer, opts PrepareOpti
 		t.Fatal(err)
 	}
 	b.limits, b.shard = limits{piece: 48, line: 300}, 200
+	b.disk = hastyDisk{}
 	return b
 }
+
+// hastyDisk does not wait until bytes are durable.
+type hastyDisk struct{ osDisk }
+
+func (d hastyDisk) create(path string) (diskFile, error) {
+	f, err := d.osDisk.create(path)
+	return hastyFile{f}, err
+}
+
+type hastyFile struct{ diskFile }
+
+func (hastyFile) Sync() error { return nil }
 
 // build makes b's dataset.
 func (b *builder) mustBuild(t testing.TB) *Dataset {
@@ -128,7 +141,7 @@ func manyFiles(n int) map[string]string {
 	return files
 }
 
-// slowCorpus is a corpus in memory whose reads can be held up or fail.
+// memoryCorpus is a corpus in memory whose reads can be held up or fail.
 type memoryCorpus struct {
 	ids  []int32
 	gate chan struct{} // a read takes one value, when there is a gate

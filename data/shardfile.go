@@ -43,11 +43,12 @@ func openRaw(path string, vocab int) (*mapped, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(m.bytes)%2 != 0 {
+	size := len(m.bytes)
+	if size%2 != 0 {
 		m.close()
-		return nil, fmt.Errorf("data: %s: %w: %d bytes are no whole number of 16-bit ids; is it truncated, or another format?", path, ErrShard, len(m.bytes))
+		return nil, fmt.Errorf("data: %s: %w: %d bytes are no whole number of 16-bit ids; is it truncated, or another format?", path, ErrShard, size)
 	}
-	m.header = header{width: 2, vocab: vocab, endOfText: -1, count: int64(len(m.bytes) / 2)}
+	m.header = header{width: 2, vocab: vocab, endOfText: -1, count: int64(size / 2)}
 	return m, nil
 }
 
