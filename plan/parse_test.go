@@ -71,3 +71,24 @@ func TestWhole(t *testing.T) {
 		})
 	}
 }
+
+// TestBad checks the exact words for wrong files: testdata/NAME.bad.yaml and .bad.txt.
+func TestBad(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.bad.yaml")
+	if err != nil || len(paths) < 40 {
+		t.Fatalf("%d plans, %v", len(paths), err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := plan.Load(data, files)
+			if err == nil {
+				t.Fatalf("is accepted as %+v", p)
+			}
+			golden(t, strings.Replace(path, ".bad.yaml", ".bad.txt", 1), err.Error()+"\n")
+		})
+	}
+}

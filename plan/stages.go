@@ -226,7 +226,7 @@ func (c *checker) microBatches(p Plan) {
 	}
 }
 
-// counted writes runs of equal numbers shortly: "3 x 20, 19, 1".
+// counted writes runs of equal numbers shortly, "3 x 20, 19, 1", or their bounds where there are many.
 func counted(numbers []int) string {
 	var parts []string
 	for i := 0; i < len(numbers); {
@@ -240,6 +240,9 @@ func counted(numbers []int) string {
 			parts = append(parts, fmt.Sprint(numbers[i]))
 		}
 		i = j
+	}
+	if len(parts) > 8 {
+		return fmt.Sprintf("%d to %d each", slices.Min(numbers), slices.Max(numbers))
 	}
 	return strings.Join(parts, ", ")
 }

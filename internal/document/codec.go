@@ -268,12 +268,16 @@ func Name[T ~uint8](v T, names []string) string {
 	return strconv.Itoa(int(v))
 }
 
-// Slice is the codec of a list; of returns the codec of one element.
+// Slice is the codec of a list; of returns the codec of one element. An empty list is nil.
 func Slice[T any](p *[]T, of func(*T) Codec) Codec {
 	return Codec{
 		Decode: func(r *Reader, n *Node) {
 			if n.Kind != List {
 				r.wrong(n, "a list")
+				return
+			}
+			if len(n.Items) == 0 {
+				*p = nil
 				return
 			}
 			list := make([]T, len(n.Items))

@@ -7,7 +7,7 @@ import "strings"
 // changed or swapped. Case and the difference between "-", "_" and "." do not count. Of equals the first wins.
 func Nearest(name string, known []string) (string, bool) {
 	const longest = 64
-	if len(name) > longest || name == "" {
+	if len(name) > longest || len(name) < 2 {
 		return "", false
 	}
 	if near, ok := containing(fold(name), known); ok {
