@@ -16,7 +16,7 @@ import (
 )
 
 // maxYAML bounds the length of a file: some parts of the parser take time that grows with its square.
-const maxYAML = 64 << 10
+const maxYAML = 32 << 10
 
 // parseYAML reads one YAML document into a tree. Anchors, aliases, tags and merge keys are refused: a
 // plan says what it means where it says it, and none can be made to grow.
