@@ -48,7 +48,7 @@ type Sums[T Float] interface {
 	SumSquares(x []T) float64
 	// Dot is Σ x[i]·y[i].
 	Dot(x, y []T) T
-	// Largest is max x[i]; -Inf of none, NaN if any is.
+	// Largest is max x[i]; -Inf of none. If one is NaN, it is any of them.
 	Largest(x []T) T
 	// Finite reports whether no element is an infinity or NaN.
 	Finite(x []T) bool
