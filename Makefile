@@ -13,7 +13,7 @@ FIRSTTIME ?= 20s
 
 GOLANGCI := bin/golangci-lint
 
-.PHONY: check fmt lint vet generate reproduce layers test race noasm cross build first-run bench soak fuzz install clean
+.PHONY: check fmt fix lint vet generate reproduce layers test race noasm cross build first-run bench soak fuzz install clean
 
 # Cheap and likely to fail first.
 check:
@@ -25,6 +25,11 @@ check:
 
 fmt: $(GOLANGCI)
 	$(GOLANGCI) fmt
+
+# Mends what the linters can mend by themselves.
+fix: $(GOLANGCI)
+	$(GOLANGCI) fmt
+	$(GOLANGCI) run --fix
 
 # Formatting (gofumpt, import groups) and the chosen linters (staticcheck among them); .golangci.yml says why each.
 lint: $(GOLANGCI)

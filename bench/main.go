@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(build) //nolint:errcheck // a leftover folder under the system's temporary one harms nobody
+	defer os.RemoveAll(build)
 	o.build = build
 	report, err := measureAll(ctx, o, flags.Args())
 	if err != nil {
