@@ -118,5 +118,5 @@ func keepTokenizer(cache, folder string, b *token.BPE) error {
 	if err := os.RemoveAll(folder); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return w.publish(folder)
+	return w.publish(osDisk{}, folder)
 }

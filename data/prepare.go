@@ -126,7 +126,7 @@ func (b *builder) build(ctx context.Context) error {
 	if err := writeManifest(b.disk, w.folder, b.manifest(e)); err != nil {
 		return b.explain(err)
 	}
-	if err := w.publish(b.path); err != nil {
+	if err := w.publish(b.disk, b.path); err != nil {
 		return b.explain(err)
 	}
 	return nil

@@ -2,8 +2,10 @@ package data
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -11,6 +13,7 @@ import (
 // disk makes the files of a shard; tests put a full one in its place.
 type disk interface {
 	create(path string) (diskFile, error)
+	syncFolder(path string) error
 }
 
 type diskFile interface {
@@ -25,6 +28,23 @@ type osDisk struct{}
 
 func (osDisk) create(path string) (diskFile, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+}
+
+// syncFolder makes the names in a folder durable.
+func (osDisk) syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if closeErr := d.Close(); err == nil {
+		err = closeErr
+	}
+	// Some file systems cannot sync a folder and need not.
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
 }
 
 // entryWriter writes one file of entries behind a header.

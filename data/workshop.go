@@ -81,15 +81,15 @@ func escapeGlob(path string) string {
 
 // publish renames the workshop's folder to path, which survives a crash from
 // then on. When another process was faster, its result stays and that is no error.
-func (w *workshop) publish(path string) error {
-	if err := syncFolder(w.folder); err != nil {
+func (w *workshop) publish(d disk, path string) error {
+	if err := d.syncFolder(w.folder); err != nil {
 		return err
 	}
 	err := os.Rename(w.folder, path)
 	if err != nil && !(errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY)) {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return d.syncFolder(filepath.Dir(path))
 }
 
 // close removes what is left of the workshop.
@@ -97,23 +97,6 @@ func (w *workshop) close() {
 	os.RemoveAll(w.folder) // what stays is swept later
 	os.Remove(w.lock.Name())
 	w.lock.Close()
-}
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if closeErr := d.Close(); err == nil {
-		err = closeErr
-	}
-	// Some file systems cannot sync a folder and need not.
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		return nil
-	}
-	return err
 }
 
 // errCache explains an error of writing to a cache folder; need is about how
