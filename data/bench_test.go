@@ -61,8 +61,10 @@ func BenchmarkPrepare(b *testing.B) {
 					b.Fatal(err)
 				}
 				tokens += ds.Train.Tokens() + ds.Validation.Tokens()
-				ds.Close()
-				os.RemoveAll(cache)
+				shut(b, ds)
+				if err := os.RemoveAll(cache); err != nil {
+					b.Fatal(err)
+				}
 			}
 			b.ReportMetric(float64(tokens)/b.Elapsed().Seconds(), "tokens/s")
 		})
@@ -76,7 +78,7 @@ func BenchmarkNext(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer ds.Close()
+	cleanup(b, ds)
 	synthetic, err := NewSynthetic(4096, 1)
 	if err != nil {
 		b.Fatal(err)

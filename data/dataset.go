@@ -82,7 +82,7 @@ func openPrepared(folder string) (*Dataset, error) {
 		d.Validation, err = d.open(folder, m, m.Validation)
 	}
 	if err != nil {
-		d.Close() // the error of opening is the one to tell
+		_ = d.Close() // the error of opening is the one to tell
 		return nil, err
 	}
 	return d, nil
@@ -146,7 +146,7 @@ func OpenShards(path string, opts ShardOptions) (*Dataset, error) {
 	d := &Dataset{info: Info{Folder: path, EndOfText: -1, Vocab: opts.Vocab, Files: len(names)}}
 	for _, name := range names {
 		if err := d.addShard(name, opts); err != nil {
-			d.Close() // the error of opening is the one to tell
+			_ = d.Close() // the error of opening is the one to tell
 			return nil, err
 		}
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"math"
 
-	"github.com/cespare/xxhash/v2"
-
 	"carve/token"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // encoding is one pass that writes a source as shards into a folder.
@@ -77,16 +77,24 @@ func (e *encoding) encode(x *piece, d document) {
 func (e *encoding) collect(x *piece) error {
 	ids := x.ids
 	for _, u := range x.units {
-		if u.begins {
-			e.side = sideIndex(u.split)
-		}
-		if err := e.sets[e.side].add(ids[:u.tokens], u.begins); err != nil {
+		if err := e.write(u, ids[:u.tokens]); err != nil {
 			return e.explain(err)
 		}
 		ids = ids[u.tokens:]
 	}
 	e.progress(Progress{Stage: Encoding, Done: x.read, Total: int64(e.source.bytes)})
 	return nil
+}
+
+// write adds a document, or a part of one, to its side.
+func (e *encoding) write(u encoded, ids []int32) error {
+	if u.begins {
+		e.side = sideIndex(u.split)
+		if err := e.sets[e.side].begin(); err != nil {
+			return err
+		}
+	}
+	return e.sets[e.side].add(ids)
 }
 
 // sideIndex is the index of a split in sets.

@@ -18,7 +18,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(folder)
+	defer func() { _ = os.RemoveAll(folder) }()
 	if err := os.WriteFile(filepath.Join(folder, "poem.txt"), []byte("roses are red\nviolets are blue\n"), 0o644); err != nil {
 		log.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer dataset.Close()
+	defer func() { _ = dataset.Close() }()
 	fmt.Println(source.Bytes(), "of text,", dataset.Train.Tokens(), "tokens")
 
 	loader, err := data.NewLoader(dataset.Train, data.LoaderOptions{Sequence: 6, GlobalBatch: 2, Ranks: 2, Rank: 0, Seed: 1})

@@ -3,6 +3,7 @@ package data
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,14 +71,24 @@ type hastyFile struct{ diskFile }
 
 func (hastyFile) Sync() error { return nil }
 
-// build makes b's dataset.
+// shut closes c at once, cleanup when the test ends.
+func shut(t testing.TB, c io.Closer) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func cleanup(t testing.TB, c io.Closer) { t.Cleanup(func() { shut(t, c) }) }
+
+// mustBuild makes b's dataset.
 func (b *builder) mustBuild(t testing.TB) *Dataset {
 	t.Helper()
 	ds, err := b.dataset(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ds.Close() })
+	cleanup(t, ds)
 	return ds
 }
 

@@ -377,7 +377,7 @@ func TestNextAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ds.Close()
+	cleanup(t, ds)
 	x, y := make([]int32, 4*32), make([]int32, 4*32)
 	check := func(name string, f func() error) {
 		t.Helper()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 const (
@@ -106,7 +107,7 @@ func decodeManifest(content []byte) (manifest, error) {
 	case len(m.Train)+len(m.Validation) == 0:
 		return manifest{}, errors.New("no shards")
 	}
-	for _, i := range append(m.Train[:len(m.Train):len(m.Train)], m.Validation...) {
+	for _, i := range slices.Concat(m.Train, m.Validation) {
 		if i.File != filepath.Base(i.File) || filepath.Ext(i.File) != shardExt {
 			return manifest{}, fmt.Errorf("shard name %.80q", i.File)
 		}

@@ -141,12 +141,9 @@ func TestFilesThatChange(t *testing.T) {
 
 // TestReadingEqualsTwin compares with the files simply joined.
 func TestReadingEqualsTwin(t *testing.T) {
+	outer := t
 	rapid.Check(t, func(t *rapid.T) {
-		root, err := os.MkdirTemp("", "carve-data")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(root)
+		root := outer.TempDir()
 		texts := rapid.SliceOfN(rapid.StringMatching(`([a-z]{1,7}[ \n]{0,2}|é|日本\n){1,40}`), 1, 8).Draw(t, "texts")
 		want := ""
 		for i, text := range texts {

@@ -13,10 +13,10 @@ import (
 	"syscall"
 	"testing"
 
+	"carve/token"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
-
-	"carve/token"
 )
 
 func TestPrepareText(t *testing.T) {
@@ -224,7 +224,7 @@ func TestPrepareIsCached(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { ds.Close() })
+		cleanup(t, ds)
 		return ds
 	}
 	first := prepare(token.Bytes{}, 0)
@@ -276,7 +276,7 @@ func TestDamagedCacheIsRebuilt(t *testing.T) {
 			if got := ds.Train.Identity(); got != want {
 				t.Errorf("%s %s: other tokens", name, what)
 			}
-			ds.Close()
+			shut(t, ds)
 		}
 	}
 	if got := entries(t, b.opts.Cache); got != filepath.Base(b.path) {

@@ -42,13 +42,13 @@ func prepareAsProcess(source, cache string) error {
 		if !said && p.Done > p.Total/2 {
 			said = true
 			fmt.Println("half")
-			in.ReadString('\n') // or the end of input
+			_, _ = in.ReadString('\n') // or the end of input
 		}
 	}})
 	if err != nil {
 		return err
 	}
-	defer ds.Close()
+	defer func() { _ = ds.Close() }()
 	fmt.Println("made", ds.Train.Identity())
 	return ds.Verify(ctx)
 }
@@ -95,8 +95,8 @@ func TestTwoProcesses(t *testing.T) {
 	if a, b := one.line(), two.line(); a != "half" || b != "half" {
 		t.Fatalf("the children say %q and %q", a, b)
 	}
-	one.in.Close()
-	two.in.Close()
+	shut(t, one.in)
+	shut(t, two.in)
 	a, b := one.line(), two.line()
 	if !strings.HasPrefix(a, "made ") || a != b {
 		t.Errorf("the children say %q and %q", a, b)
@@ -129,18 +129,18 @@ func TestKilledProcess(t *testing.T) {
 	}
 	s := open(t, source, SourceOptions{})
 	if ds, err := openPrepared(smallBuilder(t, s, token.Bytes{}, PrepareOptions{Cache: cache}).path); err == nil {
-		ds.Close()
+		shut(t, ds)
 		t.Error("half a dataset opens")
 	}
 	ds, err := Prepare(t.Context(), s, token.Bytes{}, PrepareOptions{Cache: cache})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ds.Close()
+	cleanup(t, ds)
 	if n := len(strings.Fields(entries(t, cache))); n != 3 { // what the living one builds stays
 		t.Errorf("the cache holds %s", entries(t, cache))
 	}
-	living.in.Close()
+	shut(t, living.in)
 	if got := living.line(); got != "made "+ds.Train.Identity() {
 		t.Errorf("the living child says %q", got)
 	}

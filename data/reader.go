@@ -49,7 +49,7 @@ func (r *reader) file(ctx context.Context, f *file) error {
 	if err != nil {
 		return fmt.Errorf("data: %w; make the file readable", err)
 	}
-	defer in.Close() // only read
+	defer func() { _ = in.Close() }() // only read
 	cut := r.cut(f)
 	if f.format == Text && f.size <= r.limits.piece && (cut == 0 || cut == f.size) {
 		err = r.small(ctx, f, in, cut)

@@ -30,7 +30,7 @@ func openMapped(path, magic string) (*mapped, error) {
 	}
 	m.header, err = decodeHeader(m.bytes, magic, int64(len(m.bytes)))
 	if err != nil {
-		m.close()
+		_ = m.close() // the error of opening is the one to tell
 		return nil, fmt.Errorf("data: %s: %w; delete it and prepare the text again", path, err)
 	}
 	m.skip = headerBytes
@@ -45,7 +45,7 @@ func openRaw(path string, vocab int) (*mapped, error) {
 	}
 	size := len(m.bytes)
 	if size%2 != 0 {
-		m.close()
+		_ = m.close() // the error of opening is the one to tell
 		return nil, fmt.Errorf("data: %s: %w: %d bytes are no whole number of 16-bit ids; is it truncated, or another format?", path, ErrShard, size)
 	}
 	m.header = header{width: 2, vocab: vocab, endOfText: -1, count: int64(size / 2)}
@@ -57,7 +57,7 @@ func mapWhole(path string) (*mapped, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
 	}
-	defer f.Close() // a mapping outlives its descriptor
+	defer func() { _ = f.Close() }() // a mapping outlives its descriptor
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
@@ -198,7 +198,7 @@ func openShard(path string) (*shard, error) {
 	}
 	index, err := openMapped(indexName(path), indexMagic)
 	if err != nil {
-		m.close()
+		_ = m.close() // the error of opening is the one to tell
 		return nil, err
 	}
 	return &shard{m, index}, nil

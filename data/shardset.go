@@ -32,9 +32,9 @@ type shardInfo struct {
 	Sum       string `json:"xxh64"`
 }
 
-// add writes the tokens of a document, or of a part of one.
-func (s *shardSet) add(ids []int32, begins bool) error {
-	if s.tokens != nil && begins && s.tokens.header.count >= s.limit {
+// begin marks the beginning of a document, in the next shard if this one is full.
+func (s *shardSet) begin() error {
+	if s.tokens != nil && s.tokens.header.count >= s.limit {
 		if err := s.finish(); err != nil {
 			return err
 		}
@@ -44,11 +44,11 @@ func (s *shardSet) add(ids []int32, begins bool) error {
 			return err
 		}
 	}
-	if begins {
-		if err := s.starts.put(uint64(s.tokens.header.count)); err != nil {
-			return err
-		}
-	}
+	return s.starts.put(uint64(s.tokens.header.count))
+}
+
+// add writes tokens of the document that was begun.
+func (s *shardSet) add(ids []int32) error {
 	for _, id := range ids {
 		if err := s.tokens.put(uint64(id)); err != nil {
 			return err
@@ -126,12 +126,3 @@ func (s *shardSet) remove() error {
 
 // indexName is the name of a shard's index.
 func indexName(shard string) string { return strings.TrimSuffix(shard, shardExt) + indexExt }
-
-// count is the number of tokens and documents in finished shards.
-func (s *shardSet) count() (tokens, documents int64) {
-	for _, i := range s.written {
-		tokens += i.Tokens
-		documents += i.Documents
-	}
-	return tokens, documents
-}

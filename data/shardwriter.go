@@ -64,7 +64,7 @@ func newEntryWriter(d disk, path string, h header) (*entryWriter, error) {
 	}
 	w := &entryWriter{file: f, header: h, digest: xxhash.New(), buffer: make([]byte, 0, writeBuffer)}
 	if _, err := f.Write(h.encode()); err != nil {
-		f.Close() // the write's error is the one to tell
+		_ = f.Close() // the write's error is the one to tell
 		return nil, err
 	}
 	return w, nil
@@ -88,7 +88,7 @@ func (w *entryWriter) put(v uint64) error {
 }
 
 func (w *entryWriter) flush() error {
-	w.digest.Write(w.buffer) // a digest never fails
+	_, _ = w.digest.Write(w.buffer) // a digest never fails
 	_, err := w.file.Write(w.buffer)
 	w.buffer = w.buffer[:0]
 	return err
@@ -116,5 +116,5 @@ func (w *entryWriter) complete() error {
 
 // abandon closes an unfinished file.
 func (w *entryWriter) abandon() {
-	w.file.Close() // the file is given up: its errors do not matter
+	_ = w.file.Close() // the file is given up: its errors do not matter
 }

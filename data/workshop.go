@@ -40,7 +40,7 @@ func newWorkshop(cache string) (*workshop, error) {
 		}
 		// Between its creation and its lock the file may have been swept.
 		if !hold(lock) || !exists(lock.Name()) {
-			lock.Close() // only a lock
+			_ = lock.Close() // only a lock
 			continue
 		}
 		w := &workshop{folder: strings.TrimSuffix(lock.Name(), lockSuffix), lock: lock}
@@ -67,10 +67,10 @@ func sweep(cache string) {
 			continue
 		}
 		if abandoned(f) {
-			os.RemoveAll(strings.TrimSuffix(path, lockSuffix))
-			os.Remove(path)
+			_ = os.RemoveAll(strings.TrimSuffix(path, lockSuffix))
+			_ = os.Remove(path)
 		}
-		f.Close() // releases the lock
+		_ = f.Close() // releases the lock
 	}
 }
 
@@ -86,7 +86,7 @@ func (w *workshop) publish(d disk, path string) error {
 		return err
 	}
 	err := os.Rename(w.folder, path)
-	if err != nil && !(errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY)) {
+	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTEMPTY) {
 		return err
 	}
 	return d.syncFolder(filepath.Dir(path))
@@ -94,9 +94,9 @@ func (w *workshop) publish(d disk, path string) error {
 
 // close removes what is left of the workshop.
 func (w *workshop) close() {
-	os.RemoveAll(w.folder) // what stays is swept later
-	os.Remove(w.lock.Name())
-	w.lock.Close()
+	_ = os.RemoveAll(w.folder) // what stays is swept later
+	_ = os.Remove(w.lock.Name())
+	_ = w.lock.Close()
 }
 
 // errCache explains an error of writing to a cache folder; need is about how

@@ -8,15 +8,16 @@ import (
 	"testing"
 )
 
-// library is the Go standard library's source up to limit bytes, the text of
-// the default run.
-func library(b *testing.B, limit int) (docs [][]byte) {
+// library is the beginning of the Go standard library's source, the text of the
+// default run.
+func library(b *testing.B) (docs [][]byte) {
 	b.Helper()
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		b.Fatal(err)
 	}
 	src := filepath.Join(strings.TrimSpace(string(root)), "src")
+	limit := benchBytes
 	err = filepath.WalkDir(src, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || limit < 0 {
 			return err
@@ -54,7 +55,7 @@ func countAll(b *testing.B, docs [][]byte) *Counter {
 }
 
 func BenchmarkCount(b *testing.B) {
-	docs := library(b, benchBytes)
+	docs := library(b)
 	b.SetBytes(total(docs))
 	for b.Loop() {
 		countAll(b, docs)
@@ -62,7 +63,7 @@ func BenchmarkCount(b *testing.B) {
 }
 
 func BenchmarkTrain(b *testing.B) {
-	counts := countAll(b, library(b, benchBytes))
+	counts := countAll(b, library(b))
 	b.SetBytes(counts.Bytes())
 	for b.Loop() {
 		if _, err := Train(b.Context(), counts, TrainOptions{VocabSize: 4096}); err != nil {
@@ -73,7 +74,7 @@ func BenchmarkTrain(b *testing.B) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	docs := library(b, benchBytes)
+	docs := library(b)
 	tok, err := Train(b.Context(), countAll(b, docs), TrainOptions{VocabSize: 4096})
 	if err != nil {
 		b.Fatal(err)
@@ -92,7 +93,7 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	docs := library(b, benchBytes)
+	docs := library(b)
 	tok, err := Train(b.Context(), countAll(b, docs), TrainOptions{VocabSize: 4096})
 	if err != nil {
 		b.Fatal(err)

@@ -166,7 +166,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"pattern", setAt(`\w+`, "pre_tokenizer", "pretokenizers", "0", "pattern", "Regex"), `split pattern "\\w+" is not supported`},
 		{"behavior", setAt("Removed", "pre_tokenizer", "pretokenizers", "0", "behavior"), "pre_tokenizer Split needs"},
 		{"inverted", setAt(true, "pre_tokenizer", "pretokenizers", "0", "invert"), "pre_tokenizer Split needs"},
-		{"two patterns", setAt(true, "pre_tokenizer", "pretokenizers", "1", "use_regex"), "ByteLevel needs use_regex false here"},
+		{"two patterns", setAt(true, "pre_tokenizer", "pretokenizers", "1", "use_regex"), "ByteLevel needs use_regex false behind a Split"},
 		{"prefix space", setAt(true, "pre_tokenizer", "pretokenizers", "1", "add_prefix_space"), "add_prefix_space is not supported"},
 		{"id twice", setAt(5, "model", "vocab", "A"), "id 5 belongs to both"},
 		{"id missing", setAt(5000, "model", "vocab", "A"), "id 65 is missing among 260 tokens"},

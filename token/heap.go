@@ -1,8 +1,11 @@
 package token
 
+// ordered is a value that can tell whether it comes before another.
+type ordered[T any] interface{ before(T) bool }
+
 // heap is a binary heap of values that order themselves. It exists beside
 // container/heap because that one allocates for every value pushed.
-type heap[T interface{ before(T) bool }] struct{ items []T }
+type heap[T ordered[T]] struct{ items []T }
 
 func (h *heap[T]) push(x T) {
 	h.items = append(h.items, x)

@@ -20,7 +20,7 @@ func LoadFile(path string) (*BPE, error) {
 	if err != nil {
 		return nil, fmt.Errorf("token: %w; name an existing tokenizer.json", err)
 	}
-	defer f.Close() // only read
+	defer func() { _ = f.Close() }() // only read
 	b, err := load(f, maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("token: %s: %w", path, err)
@@ -113,7 +113,10 @@ func set(s *string) bool { return s != nil && *s != "" }
 func (f *fileRoot) pattern() (Pattern, error) {
 	p := f.PreTokenizer
 	if p != nil && p.Type == "ByteLevel" {
-		return GPT2, p.byteLevel(true)
+		if !p.ownPattern() {
+			return 0, errors.New("pre_tokenizer ByteLevel alone needs use_regex true")
+		}
+		return GPT2, p.noPrefix()
 	}
 	if p == nil || p.Type != "Sequence" || len(p.Pretokenizers) != 2 || p.Pretokenizers[0].Type != "Split" || p.Pretokenizers[1].Type != "ByteLevel" {
 		return 0, errors.New("pre_tokenizer is neither ByteLevel nor a Sequence of Split and ByteLevel; others are not supported")
@@ -122,19 +125,23 @@ func (f *fileRoot) pattern() (Pattern, error) {
 	if split.Pattern == nil || split.Behavior != "Isolated" || split.Invert != nil && *split.Invert {
 		return 0, errors.New("pre_tokenizer Split needs a pattern, behavior Isolated and invert false")
 	}
-	if err := p.Pretokenizers[1].byteLevel(false); err != nil {
+	if p.Pretokenizers[1].ownPattern() {
+		return 0, errors.New("pre_tokenizer ByteLevel needs use_regex false behind a Split")
+	}
+	if err := p.Pretokenizers[1].noPrefix(); err != nil {
 		return 0, err
 	}
 	return patternOf(split.Pattern.Regex)
 }
 
-// byteLevel checks a ByteLevel pre-tokenizer, whose pattern must be on or off.
-func (p *filePre) byteLevel(regex bool) error {
+// ownPattern tells whether a ByteLevel cuts by the pattern of GPT-2, as it does
+// unless told otherwise.
+func (p *filePre) ownPattern() bool { return p.UseRegex == nil || *p.UseRegex }
+
+// noPrefix refuses a ByteLevel that would put a space before the text.
+func (p *filePre) noPrefix() error {
 	if p.AddPrefixSpace != nil && *p.AddPrefixSpace {
 		return errors.New("pre_tokenizer add_prefix_space is not supported; set it to false")
-	}
-	if on := p.UseRegex == nil || *p.UseRegex; on != regex {
-		return fmt.Errorf("pre_tokenizer ByteLevel needs use_regex %t here", regex)
 	}
 	return nil
 }
