@@ -1,5 +1,7 @@
 package kernel
 
+//go:generate go run -C _asm ./vector -out ../vector_amd64.s -stubs ../vector_amd64.go -pkg kernel
+
 // Float is an element type that kernels compute in.
 type Float interface{ float32 | float64 }
 

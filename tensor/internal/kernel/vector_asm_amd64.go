@@ -7,8 +7,6 @@ import (
 	"unsafe"
 )
 
-//go:generate go run -C _asm ./vector -out ../vector_amd64.s -stubs ../vector_amd64.go -pkg kernel
-
 // Vector32 is the fastest arithmetic on float32 that the features allow.
 func Vector32(f Features) Vector[float32] {
 	switch {
