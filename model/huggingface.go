@@ -147,7 +147,7 @@ func keysOf(fields []document.Field) []string {
 // allKeys returns the keys of every family.
 func allKeys() (keys []string) {
 	for _, f := range families() {
-		var d draft
+		d := draftOf(f.common)
 		keys = append(keys, keysOf(f.fields(&d))...)
 	}
 	return keys

@@ -9,7 +9,7 @@ import (
 //	{architecture: llama, layers: 8, hidden: 256, heads: 8, kv_heads: 4, ffn: 688, vocab: 4096, context: 512}
 //
 // The architecture gives every other value its default; a value that equals it is not written, sizes
-// aside. Decoding does not Validate.
+// aside. Sizes that do not fit each other are faults.
 func Inline(c *Config) document.Codec {
 	return document.Codec{
 		Decode: func(r *document.Reader, n *document.Node) { decodeInline(r, n, c) },
@@ -37,8 +37,12 @@ func decodeInline(r *document.Reader, n *document.Node, c *Config) {
 			r.Fault(n, "%s is missing", key)
 		}
 	}
-	if !r.Failed() {
-		c.finish()
+	if r.Failed() {
+		return
+	}
+	c.finish()
+	for _, fault := range c.faults() {
+		r.Fault(n, "%s", fault)
 	}
 }
 

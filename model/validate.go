@@ -3,6 +3,8 @@ package model
 import (
 	"errors"
 	"fmt"
+
+	"carve/internal/document"
 )
 
 // Bounds of sizes: far beyond any model, and low enough that no product of sizes overflows.
@@ -19,6 +21,15 @@ const (
 
 // Validate returns every reason why c is not a model, joined, or nil.
 func (c Config) Validate() error {
+	var faults []error
+	for _, fault := range c.faults() {
+		faults = append(faults, errors.New("model: "+fault))
+	}
+	return errors.Join(faults...)
+}
+
+// faults returns every reason why c is not a model.
+func (c Config) faults() []string {
 	v := validator{}
 	v.size("layers", c.Layers, 1, maxLayers)
 	v.size("hidden", c.Hidden, 1, maxHidden)
@@ -38,15 +49,15 @@ func (c Config) Validate() error {
 	if len(v.faults) == 0 { // what follows multiplies sizes
 		v.together(c)
 	}
-	return errors.Join(v.faults...)
+	return v.faults
 }
 
 // validator collects faults.
-type validator struct{ faults []error }
+type validator struct{ faults []string }
 
 // fault records one fault.
 func (v *validator) fault(format string, args ...any) {
-	v.faults = append(v.faults, fmt.Errorf("model: "+format, args...))
+	v.faults = append(v.faults, fmt.Sprintf(format, args...))
 }
 
 // size checks that a whole number lies in a range.
@@ -59,7 +70,8 @@ func (v *validator) size(name string, value, low, high int) {
 // number checks that a number lies in a range; NaN does not.
 func (v *validator) number(name string, value, low, high float64) {
 	if !(value >= low && value <= high) {
-		v.fault("%s is %v; use %v to %v", name, value, low, high)
+		text := document.FormatFloat
+		v.fault("%s is %s; use %s to %s", name, text(value), text(low), text(high))
 	}
 }
 
