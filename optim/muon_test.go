@@ -82,10 +82,7 @@ func quadratic(a []float64, rows, cols int) float64 {
 func TestMuonEqualsOneRank(t *testing.T) {
 	j := newJob()
 	j.optimizer = muon
-	for _, d := range []struct {
-		dtype     tensor.DType
-		tolerance float64
-	}{{tensor.FP64, fp64Tolerance}, {tensor.FP32, fp32Tolerance}} {
+	for _, d := range precisions() {
 		want := j.run(t, layout{dtype: d.dtype})
 		for _, l := range []layout{{dp: 2}, {dp: 4, micro: 2}} {
 			l.dtype = d.dtype
