@@ -175,26 +175,66 @@ func TestTrainerFaults(t *testing.T) {
 	}
 }
 
-func TestRates(t *testing.T) {
-	var rows strings.Builder
-	for i, p := range products {
-		for _, threads := range []int{1, 2} {
-			fmt.Fprintf(&rows, `{"op":"gemm_%s","dtype":"bf16","m":%d,"n":%d,"k":%d,"threads":%d,"gflops":1}`, p.Op, p.M, p.N, p.K, threads)
-			fmt.Fprintf(&rows, `{"op":"gemm_%s","dtype":"fp32","m":%d,"n":%d,"k":%d,"threads":%d,"gflops":%d}`, p.Op, p.M, p.N, p.K, threads, 100*threads+i)
-		}
-	}
-	fake := program{args: []string{script(t, "cat <<'ROWS'\n"+rows.String()+"\nROWS\n")}}
-	got, err := rates(t.Context(), fake, 2)
+// kernelRows is what a carve prints that measures two products on one and two threads, and more that does not count.
+const kernelRows = `{"op":"gemm_nn","dtype":"bf16","m":8,"n":4,"k":2,"threads":1,"gflops":1,"peak_gflops":117}
+{"op":"gemm_nn","dtype":"fp32","m":8,"n":4,"k":2,"threads":1,"gflops":90,"peak_gflops":100}
+{"op":"gemm_nn","dtype":"fp32","m":8,"n":4,"k":2,"threads":2,"gflops":180,"peak_gflops":200}
+{"op":"rmsnorm","dtype":"fp32","m":8,"n":4,"k":0,"threads":2,"gflops":3,"peak_gflops":200}
+{"op":"gemm_tn","dtype":"fp32","m":8,"n":4,"k":3,"threads":1,"gflops":80,"peak_gflops":100}
+{"op":"gemm_tn","dtype":"fp32","m":8,"n":4,"k":3,"threads":2,"gflops":160,"peak_gflops":200}
+`
+
+func TestCarveProducts(t *testing.T) {
+	o := options{carve: script(t, "cat <<'ROWS'\n"+kernelRows+"ROWS\n"), cores: 2}
+	cases, err := carveCases(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range products {
-		if got[i] != float64(200+i) {
-			t.Errorf("%v: %v GF/s, want %d", products[i], got[i], 200+i)
-		}
+	var names []string
+	for _, c := range cases {
+		names = append(names, c.name())
 	}
-	if _, err := rates(t.Context(), fake, 3); err == nil {
-		t.Error("missing rows are accepted")
+	want := []string{"nn 8×4×2, 1 thread", "tn 8×4×3, 1 thread", "nn 8×4×2, 2 threads", "tn 8×4×3, 2 threads"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Fatalf("cases (-want +got):\n%s", diff)
+	}
+	var peaks [][]float64
+	rates, err := carveProducts(o, cases, &peaks).run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]float64{90, 80, 180, 160}, rates); diff != "" {
+		t.Errorf("rates (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([][]float64{{100, 100, 200, 200}}, peaks); diff != "" {
+		t.Errorf("peaks (-want +got):\n%s", diff)
+	}
+	cases = append(cases, gemmCase{product{"nt", 1, 1, 1}, 2})
+	if _, err := carveProducts(o, cases, &peaks).run(t.Context()); err == nil {
+		t.Error("a missing row is accepted")
+	}
+	o.carve = script(t, "exit 0")
+	if _, err := carveCases(t.Context(), o); err == nil {
+		t.Error("a carve without rows is accepted")
+	}
+}
+
+func TestPeerRates(t *testing.T) {
+	// The fake says in gflops how many threads it was given, and measures what it was asked for.
+	b := blas{"fake", script(t, `shift
+for a in "$@"; do echo "$a" | sed "s/\(.*\):\(.*\):\(.*\):\(.*\)/{\"op\":\"\1\",\"m\":\2,\"n\":\3,\"k\":\4,\"gflops\":$OMP_NUM_THREADS}/"; done
+`), nil}
+	cases := []gemmCase{{product{"nn", 8, 4, 2}, 1}, {product{"tn", 8, 4, 3}, 1}, {product{"nn", 8, 4, 2}, 2}}
+	got, err := b.contender(options{seconds: 1}, cases).run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]float64{1, 1, 2}, got); diff != "" {
+		t.Errorf("rates (-want +got):\n%s", diff)
+	}
+	b.binary = script(t, `echo '{"op":"nt","m":8,"n":4,"k":2,"gflops":7}'`)
+	if _, err := b.contender(options{seconds: 1}, cases[:1]).run(t.Context()); err == nil {
+		t.Error("a row for another product is accepted")
 	}
 }
 

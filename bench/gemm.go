@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,22 +19,6 @@ type product struct {
 
 func (p product) String() string { return fmt.Sprintf("%s %d×%d×%d", p.Op, p.M, p.N, p.K) }
 
-// products are squares, the layers of GPT-2 small and of a billion-parameter Llama over 512 tokens, a vocabulary of 50,257, and the
-// forward, input-gradient and weight-gradient products of the shape tiny.
-var products = []product{
-	{"nn", 512, 512, 512},
-	{"nn", 1024, 1024, 1024},
-	{"nn", 512, 3072, 768},
-	{"nn", 512, 768, 3072},
-	{"nn", 512, 8192, 2048},
-	{"nn", 256, 50257, 768},
-	{"nt", 512, 3072, 768},
-	{"tn", 3072, 768, 512},
-	{"nt", 2048, 1376, 256},
-	{"nn", 2048, 256, 1376},
-	{"tn", 1376, 256, 2048},
-}
-
 // multiplied is a row of carve's kernel benchmark, and of the peers' program.
 type multiplied struct {
 	product
@@ -44,87 +28,144 @@ type multiplied struct {
 	PeakGFlops float64 `json:"peak_gflops"`
 }
 
-// raceGEMM compares the rate of every product on one core and on all, with OpenBLAS's kernel sets and oneDNN.
+// raceGEMM compares the rate of every fp32 product that carve's own benchmark lists with OpenBLAS's kernel sets and oneDNN, and with the
+// peak of multiply-adds that carve measures beside it.
 func raceGEMM(ctx context.Context, o options) ([]comparison, error) {
 	peers, err := compilePeers(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	counts := slices.Compact([]int{1, o.cores})
-	var out []comparison
-	for _, threads := range counts {
-		var quantities []quantity
-		for _, p := range products {
-			quantities = append(quantities, quantity{fmt.Sprintf("%v, %d thread(s)", p, threads), "GF/s", higher})
+	cases, err := carveCases(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	var quantities []quantity
+	for _, c := range cases {
+		quantities = append(quantities, quantity{c.name(), "GF/s", higher})
+	}
+	var peaks [][]float64 // [round][case]
+	contenders := []contender{carveProducts(o, cases, &peaks)}
+	for _, p := range peers {
+		contenders = append(contenders, p.contender(o, cases))
+	}
+	out, err := race(ctx, o.rounds, quantities, contenders, o.progress)
+	if err != nil {
+		return nil, err
+	}
+	for i := range cases {
+		peak := series{Name: "FMA peak"}
+		for _, round := range peaks {
+			peak.Rounds = append(peak.Rounds, round[i])
 		}
-		contenders := []contender{carveProducts(o, threads)}
-		for _, p := range peers {
-			contenders = append(contenders, p.on(o, threads))
+		out = append(out, comparison{Name: out[i].Name + ", of the peak", Unit: "GF/s", Theirs: []series{peak}, Ours: out[i].Ours})
+	}
+	return out, nil
+}
+
+// gemmCase is one product on a number of threads.
+type gemmCase struct {
+	product
+	threads int
+}
+
+func (c gemmCase) name() string {
+	if c.threads == 1 {
+		return c.String() + ", 1 thread"
+	}
+	return fmt.Sprintf("%v, %d threads", c.product, c.threads)
+}
+
+// carveBenchmark runs carve's kernel benchmark and returns its rows of fp32 products, with the operation named as ours.
+func carveBenchmark(ctx context.Context, o options) ([]multiplied, error) {
+	done, err := program{args: []string{o.carve, "bench", "kernels", "--json"}}.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := decodeRows[multiplied](done.stdout)
+	if err != nil {
+		return nil, err
+	}
+	var out []multiplied
+	for _, r := range rows {
+		op, ok := strings.CutPrefix(r.Op, "gemm_")
+		if ok && r.DType == "fp32" && slices.Contains([]string{"nn", "nt", "tn"}, op) {
+			r.Op = op
+			out = append(out, r)
 		}
-		got, err := race(ctx, o.rounds, quantities, contenders, o.progress)
+	}
+	return out, nil
+}
+
+// carveCases asks carve which products it measures, on one core and on all.
+func carveCases(ctx context.Context, o options) ([]gemmCase, error) {
+	rows, err := carveBenchmark(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	var cases []gemmCase
+	for _, threads := range slices.Compact([]int{1, o.cores}) {
+		for _, r := range rows {
+			if c := (gemmCase{r.product, threads}); r.Threads == threads && !slices.Contains(cases, c) {
+				cases = append(cases, c)
+			}
+		}
+	}
+	if len(cases) == 0 {
+		return nil, errors.New("carve bench kernels has no fp32 rows named gemm_nn, gemm_nt or gemm_tn")
+	}
+	return cases, nil
+}
+
+// carveProducts returns carve's rates, and appends its peaks, in the order of cases.
+func carveProducts(o options, cases []gemmCase, peaks *[][]float64) contender {
+	return contender{"carve", ours, func(ctx context.Context) ([]float64, error) {
+		rows, err := carveBenchmark(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, got...)
-	}
-	return out, nil
-}
-
-// blas is a compiled peer with the kernels it is told to use.
-type blas struct {
-	name, binary string
-	env          []string
-}
-
-// compilePeers compiles the peers' program against each library.
-func compilePeers(ctx context.Context, o options) ([]blas, error) {
-	openblas, err := library("/usr/lib/*/openblas-openmp/libopenblas.so.0", "libopenblas0-openmp")
-	if err != nil {
-		return nil, err
-	}
-	onednn, err := library("/usr/lib/*/libdnnl.so.[2-9]", "libdnnl2")
-	if err != nil {
-		return nil, err
-	}
-	var out []blas
-	for _, lib := range []struct{ name, define, path string }{{"oneDNN", "USE_ONEDNN", onednn}, {"OpenBLAS", "USE_OPENBLAS", openblas}} {
-		binary := filepath.Join(o.build, lib.name)
-		compile := program{args: []string{
-			"cc", "-O2", "-D" + lib.define, filepath.Join(o.peers, "gemm.c"), lib.path, "-Wl,-rpath," + filepath.Dir(lib.path), "-o", binary,
-		}}
-		if _, err := compile.run(ctx); err != nil {
-			return nil, err
+		var rates, peak []float64
+		for _, c := range cases {
+			i := slices.IndexFunc(rows, func(r multiplied) bool { return r.product == c.product && r.Threads == c.threads })
+			if i < 0 {
+				return nil, fmt.Errorf("no row for %s", c.name())
+			}
+			rates, peak = append(rates, rows[i].GFlops), append(peak, rows[i].PeakGFlops)
 		}
-		if lib.name == "oneDNN" {
-			out = append(out, blas{lib.name, binary, nil})
-			continue
+		*peaks = append(*peaks, peak)
+		return rates, nil
+	}}
+}
+
+// contender is the peer on every case, a fortieth of the budget each: one process for each number of threads, and the cases are
+// ordered by threads.
+func (b blas) contender(o options, cases []gemmCase) contender {
+	return contender{b.name, theirs, func(ctx context.Context) ([]float64, error) {
+		var out []float64
+		for rest := cases; len(rest) > 0; {
+			n := 0
+			for n < len(rest) && rest[n].threads == rest[0].threads {
+				n++
+			}
+			rates, err := b.rates(ctx, o.seconds/40, rest[:n])
+			if err != nil {
+				return nil, err
+			}
+			out, rest = append(out, rates...), rest[n:]
 		}
-		for _, core := range o.coreTypes {
-			out = append(out, blas{lib.name + " " + core, binary, []string{"OPENBLAS_CORETYPE=" + core}})
-		}
+		return out, nil
+	}}
+}
+
+// rates runs cases that all have the same number of threads.
+func (b blas) rates(ctx context.Context, seconds float64, cases []gemmCase) ([]float64, error) {
+	threads := strconv.Itoa(cases[0].threads)
+	p := program{
+		args: []string{b.binary, strconv.FormatFloat(seconds, 'g', -1, 64)},
+		env:  append([]string{"OMP_NUM_THREADS=" + threads, "OPENBLAS_NUM_THREADS=" + threads}, b.env...),
 	}
-	return out, nil
-}
-
-// on is the peer on a number of threads: every product after the other, a fortieth of the budget each.
-func (b blas) on(o options, threads int) contender {
-	p := program{args: []string{b.binary, strconv.FormatFloat(o.seconds/40, 'g', -1, 64)}, env: b.env}
-	for _, shape := range products {
-		p.args = append(p.args, fmt.Sprintf("%s:%d:%d:%d", shape.Op, shape.M, shape.N, shape.K))
+	for _, c := range cases {
+		p.args = append(p.args, fmt.Sprintf("%s:%d:%d:%d", c.Op, c.M, c.N, c.K))
 	}
-	p.env = append(p.env, "OMP_NUM_THREADS="+strconv.Itoa(threads), "OPENBLAS_NUM_THREADS="+strconv.Itoa(threads))
-	return contender{b.name, theirs, func(ctx context.Context) ([]float64, error) { return rates(ctx, p, 0) }}
-}
-
-// carveProducts is carve's own kernel benchmark, of which the rows with our products and threads count.
-func carveProducts(o options, threads int) contender {
-	p := program{args: []string{o.carve, "bench", "kernels", "--json"}}
-	return contender{"carve", ours, func(ctx context.Context) ([]float64, error) { return rates(ctx, p, threads) }}
-}
-
-// rates runs a program and returns the rate of every product, in the order of products. With threads above 0 only the fp32 rows of that
-// many threads count.
-func rates(ctx context.Context, p program, threads int) ([]float64, error) {
 	done, err := p.run(ctx)
 	if err != nil {
 		return nil, err
@@ -134,19 +175,11 @@ func rates(ctx context.Context, p program, threads int) ([]float64, error) {
 		return nil, err
 	}
 	var out []float64
-	for _, want := range products {
-		i := slices.IndexFunc(rows, func(r multiplied) bool {
-			return r.is(want) && (threads == 0 || r.Threads == threads && r.DType == "fp32")
-		})
-		if i < 0 {
-			return nil, fmt.Errorf("no row for %v in the output of %s", want, strings.Join(p.args[:1], " "))
+	for i, r := range rows {
+		if i >= len(cases) || r.product != cases[i].product {
+			return nil, fmt.Errorf("%s measured %v, which was not asked for", b.name, r.product)
 		}
-		out = append(out, rows[i].GFlops)
+		out = append(out, r.GFlops)
 	}
 	return out, nil
-}
-
-// is tells whether a row measures the product; carve's operations are called gemm_nn and the like.
-func (r multiplied) is(p product) bool {
-	return strings.TrimPrefix(r.Op, "gemm_") == p.Op && r.M == p.M && r.N == p.N && r.K == p.K
 }

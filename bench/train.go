@@ -106,7 +106,7 @@ func carveTraining(o options, shape string) []contender {
 	for _, a := range arrangements(o.cores) {
 		out = append(out, trainer("carve "+a.String(), ours, program{args: []string{
 			o.carve, "bench", "train", "--shape", shape, "--ranks", strconv.Itoa(a.ranks),
-			"--threads", strconv.Itoa(a.threads), "--precision", o.precision, "--json",
+			"--threads", strconv.Itoa(a.threads), "--precision", o.precision, "--time", fmt.Sprintf("%gs", o.seconds), "--json",
 		}}))
 	}
 	return out
