@@ -120,12 +120,13 @@ func whole(r *Reader, n *Node) (int64, bool) {
 		r.wrong(n, "a whole number")
 		return 0, false
 	}
-	if v, err := strconv.ParseInt(n.Text, 10, 64); err == nil && v <= maxExact && v >= -maxExact {
-		return v, true
+	exact, notDigits := strconv.ParseInt(n.Text, 10, 64)
+	if notDigits == nil && exact <= maxExact && exact >= -maxExact {
+		return exact, true
 	}
 	v, err := strconv.ParseFloat(n.Text, 64)
 	switch {
-	case err != nil || math.Abs(v) > maxExact:
+	case err != nil || notDigits == nil || math.Abs(v) > maxExact:
 		r.wrong(n, "a whole number of at most 53 bits")
 		return 0, false
 	case v != math.Trunc(v):
