@@ -1,0 +1,116 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"carve/checkpoint"
+	"carve/comm"
+	"carve/mesh"
+	"carve/plan"
+	"carve/unit"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// job is what the ranks of this process share. They only read it, but for the ledger.
+type job struct {
+	plan       plan.Plan
+	threads    int        // of each rank
+	arenaLimit unit.Bytes // of each rank; 0 for none
+	now        func() int64
+	stop       <-chan struct{}
+	dir        *Directory
+	began      int64        // when the time began to count
+	budget     unit.Seconds // that the run shall take; 0 when the number of steps is given
+
+	train      func(rank, step int) (feed, error) // from the first micro-batch of a step on
+	validation func(rank int) (feed, error)       // from the beginning; nil without held-back text
+	from       *checkpoint.Checkpoint             // to go on from; nil for a new run
+	report     *report
+	ledger     ledger
+}
+
+// position is where in the data the micro-batches of a step begin: the number of samples that all ranks have seen.
+func (j *job) position(step int) any {
+	return struct {
+		Samples int64 `json:"samples"`
+	}{int64(step) * int64(j.plan.Workload.GlobalBatch)}
+}
+
+// launch runs every rank's work in a goroutine of its own and returns when all have ended. An error of one cancels the
+// others.
+func (j *job) launch(ctx context.Context, work func(*worker) error) error {
+	world := comm.NewLocal(j.plan.Layout.World(), comm.LocalOptions{})
+	workers := make([]*worker, world.Size())
+	for rank := range workers {
+		workers[rank] = &worker{job: j, plan: j.plan, end: world.Rank(rank), report: j.report}
+	}
+	j.ledger = ledger{holds: make([][]string, world.Size()), shards: make([][]checkpoint.Tensor, world.Size())}
+	err := comm.Run(ctx, world.Endpoints(), func(end comm.Endpoint) error {
+		w := workers[end.Rank()]
+		return w.guard(func() error { return work(w) })
+	})
+	if closed := world.Close(); err == nil {
+		err = closed
+	}
+	for _, w := range workers { // not before: ranks read each other's memory
+		w.close()
+	}
+	return err
+}
+
+// run is the life of one rank in training.
+func (w *worker) run() error {
+	if err := w.build(); err != nil {
+		return err
+	}
+	if err := w.begin(); err != nil {
+		return err
+	}
+	return w.loop()
+}
+
+// begin brings the rank to where the run goes on.
+func (w *worker) begin() (err error) {
+	if err = w.enrol(); err != nil {
+		return err
+	}
+	if w.job.from != nil {
+		if err = w.restore(w.job.from); err != nil {
+			return err
+		}
+	}
+	if err = w.world.Barrier(); err != nil {
+		return err
+	}
+	if w.leads() {
+		w.report.begin(w)
+	}
+	return nil
+}
+
+// data is the rank's position among those that the samples are split over.
+func (w *worker) data() int { return w.rank.Mesh.Index(w.end.Rank(), mesh.Samples) }
+
+// clock is nanoseconds of a clock that never goes back.
+func clock() func() int64 {
+	start := time.Now()
+	return func() int64 { return int64(time.Since(start)) }
+}
+
+// seconds turns nanoseconds of a clock into a span of time.
+func seconds(nanoseconds int64) unit.Seconds { return unit.Seconds(float64(nanoseconds) / 1e9) }
+
+// planHash names a plan.
+func planHash(p plan.Plan) string { return fmt.Sprintf("%016x", xxhash.Sum64(plan.Encode(p))) }
+
+// closeFeed closes a feed that holds something.
+func closeFeed(f feed) error {
+	if c, ok := f.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}

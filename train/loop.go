@@ -1,0 +1,101 @@
+package train
+
+import (
+	"fmt"
+	"math"
+
+	"carve/unit"
+)
+
+// loop trains from where the state stands to the last step. Every rank runs it, and every rank decides alike: what a
+// decision rests on is the same everywhere, or comes from rank 0 over the board.
+func (w *worker) loop() error {
+	if w.optimizer.Steps() == 0 {
+		if err := w.validate(0); err != nil {
+			return err
+		}
+		if w.job.budget > 0 {
+			if err := w.rehearse(); err != nil {
+				return err
+			}
+		}
+	}
+	var err error
+	if w.train, err = w.job.train(w.data(), w.optimizer.Steps()); err != nil {
+		return err
+	}
+	for stop := false; !stop && w.optimizer.Steps() < w.plan.Steps(); {
+		if stop, err = w.advance(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advance makes one step and what is due after it, and reports whether the run was asked to stop.
+func (w *worker) advance() (stop bool, err error) {
+	n := w.optimizer.Steps()
+	w.at.step = n + 1
+	start := w.job.now()
+	norm, finite, err := w.step(w.rates.Rate(n))
+	if err != nil {
+		return false, err
+	}
+	if !finite {
+		return false, w.explain(fmt.Sprintf("the gradient norm is %v", norm))
+	}
+	if err := w.publish(w.asked(), 0); err != nil {
+		return false, err
+	}
+	loss := w.board.sum(lossSlot) / float64(w.plan.StepTokens())
+	if math.IsNaN(loss) || math.IsInf(loss, 0) {
+		return false, w.explain(fmt.Sprintf("the loss is %v", loss))
+	}
+	stop = w.board.first(stopSlot) != 0
+	w.tell(norm, loss, seconds(w.job.now()-start))
+	return stop, w.due(stop)
+}
+
+// due validates and saves when it is time to.
+func (w *worker) due(stop bool) error {
+	done, last := w.optimizer.Steps(), w.plan.Steps()
+	if done == last || every(done, w.plan.Workload.Validation.Interval) {
+		if err := w.validate(done); err != nil {
+			return err
+		}
+	}
+	if stop || done == last || every(done, w.plan.Checkpoint.Every) {
+		return w.save(done)
+	}
+	return nil
+}
+
+// every tells whether something that happens at an interval is due; 0 is never.
+func every(step, interval int) bool { return interval > 0 && step%interval == 0 }
+
+// leads tells whether this rank speaks for the run.
+func (w *worker) leads() bool { return w.end.Rank() == 0 }
+
+// asked tells whether rank 0 was asked to stop.
+func (w *worker) asked() bool {
+	if !w.leads() {
+		return false
+	}
+	select {
+	case <-w.job.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// tell reports a step.
+func (w *worker) tell(norm, loss float64, elapsed unit.Seconds) {
+	if !w.leads() {
+		return
+	}
+	w.report.step(stepResult{
+		step: w.optimizer.Steps(), norm: norm, loss: loss, rate: w.rates.Rate(w.optimizer.Steps() - 1), elapsed: elapsed,
+		exposed: w.board.mean(exposeSlot), waited: w.board.mean(waitSlot), memory: w.board.memory(),
+	})
+}
