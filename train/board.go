@@ -70,7 +70,7 @@ func (b *board) memory() (u tensor.Usage) {
 
 // publish writes this rank's numbers of a step and exchanges them. stop and steps count on rank 0 only.
 func (w *worker) publish(stop bool, steps int) error {
-	w.enter("exchange of results")
+	w.enter(exchanging)
 	mine := w.board.mine.F64()
 	mine[lossSlot] = w.loss
 	mine[waitSlot] = float64(w.waited)

@@ -31,6 +31,7 @@ const (
 type Directory struct {
 	Path string
 	lock *lock
+	made bool // by this process
 }
 
 // CreateDirectory makes the folder of a new run. A folder that exists must be empty.
@@ -45,6 +46,7 @@ func CreateDirectory(path string) (*Directory, error) {
 	if err := d.mustBeEmpty(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+	d.made = true
 	return d, nil
 }
 
@@ -139,8 +141,14 @@ func (d *Directory) mustBeEmpty() error {
 	return nil
 }
 
-// Close gives the folder up.
-func (d *Directory) Close() error { return d.lock.release() }
+// Close gives the folder up. A new run that wrote nothing leaves no folder behind.
+func (d *Directory) Close() error {
+	if d.made && d.mustBeEmpty() == nil {
+		_ = os.Remove(d.file(lockFile))
+		_ = os.Remove(d.Path) // not ours to remove if something is in it now
+	}
+	return d.lock.release()
+}
 
 // file is the path of one of the run's files.
 func (d *Directory) file(name string) string { return filepath.Join(d.Path, name) }

@@ -28,7 +28,7 @@ func Encode(e Event) ([]byte, bool) {
 			Tokens: e.Tokens, TokensPerSecond: number(e.TokensPerSecond), MFU: number(e.MFU), Seconds: float64(e.Elapsed),
 			World: e.World, Peak: usage(e.Peak), Path: e.Path,
 		}
-	case Preparing, Started, Warning:
+	case Preparing, Text, Started, Warning:
 		return nil, false
 	default:
 		return nil, false

@@ -8,13 +8,27 @@ import (
 // Sink is told what happens in a run, by one goroutine, in order. It must not keep the run waiting.
 type Sink interface{ Event(Event) }
 
-// Event is one of [Preparing], [Started], [Step], [Validation], [Saved], [Warning] and [Summary].
+// Event is one of [Preparing], [Text], [Started], [Step], [Validation], [Saved], [Warning] and [Summary].
 type Event interface{ event() }
 
-// Preparing tells what goes on before the first step: reading text, training a tokenizer, writing shards.
+// Preparing tells how far the work on text is that is done once and kept in the cache. It comes many times a second.
 type Preparing struct {
-	What        string     // "tokenizer", "tokens"
-	Done, Total unit.Bytes // of text
+	What        string // "counting words", "learning the vocabulary", "encoding"
+	Done, Total int64
+	Path        string // of the text
+	Bytes       unit.Bytes
+}
+
+// Text says what is trained on.
+type Text struct {
+	Path    string
+	Files   int
+	Bytes   unit.Bytes
+	Skipped string // files left out, by reason
+	Vocab   int
+	Train   int64 // tokens
+	Held    int64 // tokens of the validation split
+	Elapsed unit.Seconds
 }
 
 // Started says what the run consists of; the first step follows.
@@ -91,6 +105,7 @@ type Summary struct {
 }
 
 func (Preparing) event()  {}
+func (Text) event()       {}
 func (Started) event()    {}
 func (Step) event()       {}
 func (Validation) event() {}

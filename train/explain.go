@@ -30,7 +30,7 @@ func (e *NonFiniteError) Unwrap() error { return e.First }
 // explain looks for the first non-finite number, by a second pass through the micro-batch that showed one, or the
 // last. Every rank calls it; the first that finds one returns the error, and the others are cancelled by it.
 func (w *worker) explain(what string) error {
-	w.enter("search for the first non-finite number")
+	w.enter(searching)
 	if n := w.batch.Tokens.Len(); len(w.suspect) == 2*n {
 		copy(w.batch.Tokens.I32(), w.suspect[:n])
 		copy(w.batch.Targets.I32(), w.suspect[n:])

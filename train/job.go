@@ -31,6 +31,7 @@ type job struct {
 	from       *checkpoint.Checkpoint             // to go on from; nil for a new run
 	report     *report
 	ledger     ledger
+	timelines  []*timeline // by rank; nil when none are kept
 }
 
 // position is where in the data the micro-batches of a step begin: the number of samples that all ranks have seen.
@@ -47,6 +48,10 @@ func (j *job) launch(ctx context.Context, work func(*worker) error) error {
 	workers := make([]*worker, world.Size())
 	for rank := range workers {
 		workers[rank] = &worker{job: j, plan: j.plan, end: world.Rank(rank), report: j.report}
+		if j.timelines != nil {
+			j.timelines[rank] = newTimeline(rank, j.now)
+			workers[rank].timeline = j.timelines[rank]
+		}
 	}
 	j.ledger = ledger{holds: make([][]string, world.Size()), shards: make([][]checkpoint.Tensor, world.Size())}
 	err := comm.Run(ctx, world.Endpoints(), func(end comm.Endpoint) error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 )
 
@@ -15,7 +16,8 @@ import (
 // the last line's end.
 type metrics struct {
 	file *os.File
-	err  error // the first
+	loss float64 // of the last step in the file; NaN when there is none
+	err  error   // the first
 }
 
 // openMetrics opens the file at the state of a step: what a run that died later had written for later steps is cut
@@ -25,7 +27,7 @@ func openMetrics(path string, step int) (*metrics, error) {
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	keep, err := bytesUpTo(f, step)
+	keep, loss, err := upTo(f, step)
 	if err == nil {
 		err = f.Truncate(keep)
 	}
@@ -35,26 +37,32 @@ func openMetrics(path string, step int) (*metrics, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("train: %w", err), f.Close())
 	}
-	return &metrics{file: f}, nil
+	return &metrics{file: f, loss: loss}, nil
 }
 
-// bytesUpTo is the length of the lines of steps up to the given one.
-func bytesUpTo(r io.Reader, step int) (int64, error) {
-	var keep int64
+// upTo is the length of the lines of steps up to the given one, and the loss of the last of them.
+func upTo(r io.Reader, step int) (keep int64, loss float64, err error) {
+	loss = math.NaN()
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return keep, nil
+			return keep, loss, nil
 		}
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		var at struct{ Step *int }
+		var at struct {
+			Step *int     `json:"step"`
+			Loss *float64 `json:"loss"`
+		}
 		if json.Unmarshal(bytes.TrimSpace(line), &at) != nil || at.Step == nil || *at.Step > step {
-			return keep, nil
+			return keep, loss, nil
 		}
 		keep += int64(len(line))
+		if at.Loss != nil {
+			loss = *at.Loss
+		}
 	}
 }
 

@@ -42,9 +42,9 @@ func (p *pace) fit(elapsed, reserve unit.Seconds) int {
 	return max(int((p.budget-elapsed-reserve)/length), 1)
 }
 
-// withSteps is a plan of that many steps, and what follows from their number: a warm-up of a tenth at most, and
+// WithSteps is a plan of that many steps, and what follows from their number: a warm-up of a tenth at most, and
 // looks and saves spread over the run.
-func withSteps(p plan.Plan, steps int) plan.Plan {
+func WithSteps(p plan.Plan, steps int) plan.Plan {
 	p.Workload.Steps, p.Workload.Tokens = steps, 0
 	p.Optimizer.Warmup = min(p.Optimizer.Warmup, steps/10)
 	if p.Workload.Validation.Interval > 0 {
@@ -103,7 +103,7 @@ func (w *worker) agree(p *pace) error {
 	if err := w.publish(false, steps); err != nil {
 		return err
 	}
-	w.plan = withSteps(w.plan, int(w.board.first(stepsSlot)))
+	w.plan = WithSteps(w.plan, int(w.board.first(stepsSlot)))
 	w.rates = rates(w.plan)
 	if w.leads() {
 		return w.report.settle(w.plan)

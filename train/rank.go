@@ -27,26 +27,27 @@ type worker struct {
 	norm      *optim.Norm
 	rates     optim.Schedule
 
-	batch   nn.Batch // the micro-batch under way
-	train   feed
-	board   *board
-	waited  int64   // nanoseconds of this step spent waiting for data
-	loss    float64 // of this step so far
-	owned   []held  // what this rank writes to checkpoints
-	report  *report // on rank 0
-	suspect []int32 // tokens and targets of the first micro-batch whose loss is not finite
-	at      place
+	batch    nn.Batch // the micro-batch under way
+	train    feed
+	board    *board
+	waited   int64   // nanoseconds of this step spent waiting for data
+	loss     float64 // of this step so far
+	owned    []held  // what this rank writes to checkpoints
+	report   *report // on rank 0
+	timeline *timeline
+	suspect  []int32 // tokens and targets of the first micro-batch whose loss is not finite
+	at       place
 }
 
 // place is where a worker is, for the error of what fails there.
 type place struct {
 	step      int // 0 before the first
-	operation string
+	operation operation
 }
 
 // build makes the rank with the initial weights, its optimizer and the buffers of a step.
 func (w *worker) build() error {
-	w.enter("building of the model")
+	w.enter(building)
 	arena := tensor.NewArena(tensor.ArenaOptions{Limit: w.job.arenaLimit})
 	w.rank = &nn.Rank{Arena: arena, Token: w.end.Token(), DType: dtypeOf(w.plan.Precision), Seed: w.plan.Seed}
 	if err := w.join(); err != nil {
@@ -181,7 +182,7 @@ func (e *StepError) Unwrap() error { return e.Err }
 func (w *worker) guard(work func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &StepError{w.at.step, w.at.operation, fmt.Errorf("panic: %v", v), debug.Stack()}
+			err = &StepError{w.at.step, w.at.operation.String(), fmt.Errorf("panic: %v", v), debug.Stack()}
 		}
 	}()
 	failed := nn.Guard(func() { err = work() })
@@ -189,7 +190,7 @@ func (w *worker) guard(work func() error) (err error) {
 		err = failed
 	}
 	if err != nil {
-		err = &StepError{Step: w.at.step, Operation: w.at.operation, Err: err}
+		err = &StepError{Step: w.at.step, Operation: w.at.operation.String(), Err: err}
 	}
 	return err
 }

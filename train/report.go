@@ -18,6 +18,7 @@ type report struct {
 
 	training unit.Seconds
 	resumed  int // steps done before this process
+	world    int
 	last     Step
 	val      float64      // NaN before the first
 	valTime  unit.Seconds // of the last validation
@@ -35,7 +36,8 @@ type stepResult struct {
 
 // begin says what the run consists of, when every rank is ready for the first step.
 func (r *report) begin(w *worker) {
-	r.resumed = w.optimizer.Steps()
+	r.resumed, r.world = w.optimizer.Steps(), w.world.Size()
+	r.last.Step, r.last.Tokens = r.resumed, int64(r.resumed)*int64(r.plan.StepTokens())
 	r.sink.Event(Started{
 		Path: w.job.dir.Path, Resumed: r.resumed, Steps: r.plan.Steps(), World: w.world.Size(), Threads: w.rank.Dev.Threads(),
 		Parameters: r.plan.Model.Config.Parameters().Total(), StepTokens: int(r.plan.StepTokens()), Memory: w.rank.Arena.Live(),
@@ -108,4 +110,20 @@ func (r *report) validation(v Validation) {
 func (r *report) saved(s Saved) {
 	r.saveTime = s.Elapsed
 	r.sink.Event(s)
+}
+
+// summary is how the run stands.
+func (r *report) summary() Summary {
+	s := Summary{
+		Outcome: Completed, Steps: r.last.Step, FinalLoss: r.last.Loss, ValLoss: r.val, Tokens: r.last.Tokens,
+		World: r.world, Peak: r.last.Memory,
+	}
+	if here := s.Steps - r.resumed; here > 0 {
+		s.TokensPerSecond = float64(here) * float64(r.plan.StepTokens()) / float64(r.training)
+		s.MFU = r.utilisation(s.TokensPerSecond)
+	}
+	if s.Steps < r.plan.Steps() {
+		s.Outcome = Interrupted
+	}
+	return s
 }

@@ -73,7 +73,7 @@ func (w *worker) enrol() error {
 
 // save writes a checkpoint of the state after a step, and returns when it is in place.
 func (w *worker) save(step int) error {
-	w.enter("checkpoint")
+	w.enter(saving)
 	start := w.job.now()
 	if !w.rank.Dev.Finite(w.model.Value) {
 		return w.explain("a parameter is not finite")
@@ -160,7 +160,7 @@ func (w *worker) commit(pending *checkpoint.Pending, step int) error {
 
 // restore reads the state from a checkpoint.
 func (w *worker) restore(c *checkpoint.Checkpoint) error {
-	w.enter("reading of the checkpoint")
+	w.enter(restoring)
 	for _, h := range w.holdings() {
 		if err := c.Read(h.name, h.tensor.DType(), h.shape, h.tensor.Raw()); err != nil {
 			return err

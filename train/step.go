@@ -27,31 +27,31 @@ func (w *worker) step(rate float64) (norm float64, finite bool, err error) {
 		if err := w.next(); err != nil {
 			return 0, false, err
 		}
-		w.enter("forward")
+		w.enter(forward)
 		pass := w.model.Forward(w.rank, &w.batch)
 		w.count()
-		w.enter("backward")
+		w.enter(backward)
 		if i < last {
 			w.model.Backward(w.rank, pass, nil)
 			continue
 		}
 		w.model.Backward(w.rank, pass, w.reducer) // starts the reduction of each bucket that is complete
 	}
-	w.enter("gradient reduction")
+	w.enter(reducing)
 	w.reducer.Finish()
-	w.enter("gradient norm")
+	w.enter(norming)
 	norm = w.norm.Of() // after the reduction: the same number on every rank
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
 		return norm, false, nil // before the update: the weights are still good
 	}
-	w.enter("optimizer")
+	w.enter(updating)
 	w.optimizer.Step(rate, optim.ClipScale(norm, w.plan.Optimizer.Clip))
 	return norm, true, nil
 }
 
 // next takes the next micro-batch from the feed.
 func (w *worker) next() error {
-	w.enter("data")
+	w.enter(loading)
 	waited, err := w.train.Fill(w.batch.Tokens.I32(), w.batch.Targets.I32())
 	w.waited += waited
 	w.batch.Scale = 1 / float64(w.plan.StepTokens())
@@ -67,4 +67,7 @@ func (w *worker) count() {
 }
 
 // enter says what the rank does now.
-func (w *worker) enter(operation string) { w.at.operation = operation }
+func (w *worker) enter(o operation) {
+	w.at.operation = o
+	w.timeline.enter(o)
+}

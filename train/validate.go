@@ -9,10 +9,10 @@ func (w *worker) validate(step int) error {
 	if w.job.validation == nil || batches == 0 {
 		return nil
 	}
-	w.enter("validation")
+	w.enter(validating)
 	start := w.job.now()
-	source, err := w.job.validation(w.end.Rank())
-	if err != nil {
+	source, err := w.job.validation(w.data())
+	if err != nil || source == nil {
 		return err
 	}
 	var loss, count float64

@@ -1,0 +1,7 @@
+package main
+
+import "github.com/spf13/cobra"
+
+func newBench() *cobra.Command {
+	return newGroup("bench", "Measure this machine: training", newBenchTrain())
+}

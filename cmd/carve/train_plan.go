@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"carve/cluster"
+	"carve/internal/document"
+	"carve/mesh"
+	"carve/model"
+	"carve/plan"
+	"carve/train"
+	"carve/unit"
+)
+
+// makePlan is the plan that the flags describe, checked, and the time that it shall take, or 0.
+func (o trainOptions) makePlan() (plan.Plan, unit.Seconds, error) {
+	p, err := o.basePlan()
+	if err != nil {
+		return p, 0, err
+	}
+	if err := o.changePlan(&p); err != nil {
+		return p, 0, err
+	}
+	length := unit.Seconds(o.time.Seconds())
+	if o.plan == "" && !o.given("steps") && !o.given("time") {
+		length = train.DefaultTime
+	}
+	return p, length, train.Check(p)
+}
+
+// basePlan is the plan of the file, or the default one for this machine.
+func (o trainOptions) basePlan() (plan.Plan, error) {
+	if o.plan != "" {
+		return readPlan(o.plan)
+	}
+	cores := o.cores
+	if cores <= 0 {
+		cores = runtime.GOMAXPROCS(0)
+	}
+	return train.DefaultPlan(cores), nil
+}
+
+// readPlan reads a plan file. Paths in it are relative to the file.
+func readPlan(path string) (plan.Plan, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return plan.Plan{}, fmt.Errorf("plan: %w; name an existing plan, or leave --plan out", err)
+	}
+	p, err := plan.Load(text, func(name string) ([]byte, error) {
+		if name == cluster.ThisMachine {
+			return nil, nil
+		}
+		return os.ReadFile(beside(path, name))
+	})
+	if err != nil {
+		return p, inFile(path, err)
+	}
+	for i := range p.Workload.Data {
+		p.Workload.Data[i].Path = beside(path, p.Workload.Data[i].Path)
+	}
+	if t := &p.Workload.Tokenizer; t.Path != "" {
+		t.Path = beside(path, t.Path)
+	}
+	return p, nil
+}
+
+// beside is a path that is written in a file.
+func beside(file, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(file), path)
+}
+
+// inFile puts the file's name before every line of an error.
+func inFile(path string, err error) error {
+	lines := strings.Split(err.Error(), "\n")
+	for i := range lines {
+		lines[i] = path + ": " + lines[i]
+	}
+	return fmt.Errorf("%s", strings.Join(lines, "\n"))
+}
+
+// changePlan applies the flags that change the plan.
+func (o trainOptions) changePlan(p *plan.Plan) error {
+	if err := o.changeModel(p); err != nil {
+		return err
+	}
+	if o.given("data") {
+		p.Workload.Data = []plan.Source{{Path: o.data, Weight: 1}}
+	}
+	if o.given("seed") {
+		p.Seed = o.seed
+	}
+	if o.given("precision") {
+		var err error
+		if p.Precision, err = precision(o.precision); err != nil {
+			return err
+		}
+	}
+	return o.changeSize(p)
+}
+
+// changeModel replaces the model.
+func (o trainOptions) changeModel(p *plan.Plan) (err error) {
+	if !o.given("model") {
+		return nil
+	}
+	if !strings.ContainsAny(o.model, `/\`) && !strings.HasSuffix(o.model, ".json") {
+		p.Model.Origin, p.Model.Name = plan.FromPreset, o.model
+		p.Model.Config, err = model.Preset(o.model)
+		return err
+	}
+	text, err := os.ReadFile(o.model)
+	if err != nil {
+		return fmt.Errorf("model: %w; name a preset or an existing config.json", err)
+	}
+	p.Model.Origin, p.Model.Name = plan.FromFile, o.model
+	if p.Model.Config, err = model.Read(text); err != nil {
+		return inFile(o.model, err)
+	}
+	return nil
+}
+
+// changeSize sets the numbers of ranks and steps.
+func (o trainOptions) changeSize(p *plan.Plan) error {
+	if o.given("ranks") {
+		if o.ranks < 1 {
+			return fmt.Errorf("--ranks %d; use 1 or more", o.ranks)
+		}
+		if p.Layout.Degrees[mesh.DP] = o.ranks; o.plan == "" {
+			*p = train.WithRanks(*p, o.ranks)
+		}
+	}
+	if o.given("time") && o.time <= 0 {
+		return fmt.Errorf("--time %v; use more than 0, such as 90s", o.time)
+	}
+	if !o.given("steps") {
+		return nil
+	}
+	if o.steps < 1 {
+		return fmt.Errorf("--steps %d; use 1 or more", o.steps)
+	}
+	if o.plan == "" {
+		*p = train.WithSteps(*p, o.steps)
+		return nil
+	}
+	p.Workload.Steps, p.Workload.Tokens = o.steps, 0
+	p.Optimizer.Warmup = min(p.Optimizer.Warmup, o.steps)
+	return nil
+}
+
+// precision reads a precision's name.
+func precision(name string) (plan.Precision, error) {
+	all := []plan.Precision{plan.FP32, plan.BF16, plan.FP64}
+	var names []string
+	for _, p := range all {
+		if p.String() == name {
+			return p, nil
+		}
+		names = append(names, p.String())
+	}
+	return 0, fmt.Errorf("--precision %q is not known%s", document.Clip(name), document.Suggest(name, names))
+}
+
+// cacheFolder is where prepared text is kept.
+func cacheFolder(flag string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	if env := os.Getenv("CARVE_CACHE"); env != "" {
+		return env, nil
+	}
+	root, err := os.UserCacheDir()
+	if err != nil {
+		return "", badInput(fmt.Errorf("there is no cache folder: %w; give one with --cache", err))
+	}
+	return filepath.Join(root, "carve"), nil
+}

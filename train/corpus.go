@@ -1,0 +1,170 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"carve/data"
+	"carve/plan"
+	"carve/token"
+)
+
+// corpus is the text of a run as tokens, and the tokenizer that made them.
+type corpus struct {
+	plan      plan.Plan
+	dataset   *data.Dataset
+	tokenizer token.Tokenizer
+}
+
+// ErrStopped ends a run that was asked to stop before there was anything to save.
+var ErrStopped = errors.New("train: stopped before the first step")
+
+// prepare reads the text that the plan names. A new run trains or copies its tokenizer and keeps it in its folder.
+func (s *session) prepare(ctx context.Context) (*corpus, error) {
+	ctx, done := s.untilStop(ctx)
+	defer done()
+	c, err := s.openCorpus(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, input(err)
+	}
+	if err := s.keep(c); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// untilStop is a context that ends also when the run is asked to stop: there is nothing to save yet.
+func (s *session) untilStop(ctx context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-s.Stop:
+			cancel(ErrStopped)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-ended
+	}
+}
+
+// openCorpus opens the text, makes the tokenizer and prepares the tokens.
+func (s *session) openCorpus(ctx context.Context) (*corpus, error) {
+	source, err := s.openSource(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &corpus{plan: s.plan}
+	if c.tokenizer, err = s.openTokenizer(ctx, source); err != nil {
+		return nil, err
+	}
+	if have, want := c.tokenizer.VocabSize(), s.plan.Model.Config.Vocab; have > want {
+		return nil, fmt.Errorf("train: the tokenizer has %d tokens and the model knows %d; use a model with a vocab of %d or more", have, want, have)
+	}
+	c.dataset, err = data.Prepare(ctx, source, c.tokenizer, data.PrepareOptions{
+		Cache: s.Cache, Validation: s.plan.Workload.Validation.Fraction, Progress: s.progress(source),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.check(); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// openSource finds the files of the plan's data.
+func (s *session) openSource(ctx context.Context) (*data.Source, error) {
+	w := s.plan.Workload
+	if len(w.Data) == 0 {
+		folder, err := goSource(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return data.Open(ctx, folder, data.SourceOptions{Format: data.Text, Extensions: []string{".go"}})
+	}
+	return data.Open(ctx, w.Data[0].Path, data.SourceOptions{Format: formatOf(w.Data[0].Kind)})
+}
+
+// formatOf is how the bytes of a source become documents.
+func formatOf(k plan.DataKind) data.Format {
+	switch k {
+	case plan.Text:
+		return data.Text
+	case plan.JSONL:
+		return data.JSONL
+	case plan.AutoData, plan.Parquet, plan.Shards:
+	}
+	return data.Auto
+}
+
+// openTokenizer is the tokenizer of the run's folder, or else the one that the plan names.
+func (s *session) openTokenizer(ctx context.Context, source *data.Source) (token.Tokenizer, error) {
+	own := s.Directory.file(tokenizerFile)
+	if _, err := os.Stat(own); err == nil {
+		return token.LoadFile(own)
+	}
+	switch t := s.plan.Workload.Tokenizer; t.Kind {
+	case plan.TrainedBPE:
+		return data.TrainTokenizer(ctx, source, t.Vocab, data.TrainOptions{Cache: s.Cache, Progress: s.progress(source)})
+	case plan.FromTokenizerFile:
+		return token.LoadFile(t.Path)
+	case plan.ByteTokenizer:
+	}
+	return token.Bytes{}, nil
+}
+
+// progress turns the data's progress into events.
+func (s *session) progress(source *data.Source) func(data.Progress) {
+	return func(p data.Progress) {
+		s.Sink.Event(Preparing{What: p.Stage.String(), Done: p.Done, Total: p.Total, Path: source.Path(), Bytes: source.Bytes()})
+	}
+}
+
+// keep writes the plan and the tokenizer of a new run into its folder.
+func (s *session) keep(c *corpus) error {
+	info := c.dataset.Info()
+	s.Sink.Event(Text{
+		Path: c.path(), Files: info.Files, Bytes: info.Bytes, Train: c.dataset.Train.Tokens(), Held: c.dataset.Validation.Tokens(),
+		Vocab: info.Vocab, Skipped: info.Skipped.String(),
+	})
+	if _, err := os.Stat(s.Directory.file(planFile)); err == nil {
+		return nil
+	}
+	if bpe, ok := c.tokenizer.(*token.BPE); ok {
+		var text bytes.Buffer
+		if err := bpe.Save(&text); err != nil {
+			return err
+		}
+		if err := s.Directory.write(tokenizerFile, text.Bytes()); err != nil {
+			return err
+		}
+	}
+	return s.Directory.write(planFile, plan.Encode(s.plan))
+}
+
+// check holds that every rank has a micro-batch to train on.
+func (c *corpus) check() error {
+	s := c.plan.Workload.Sequence
+	if have, need := c.dataset.Train.Samples(s), int64(c.plan.Workload.GlobalBatch); have < need {
+		return fmt.Errorf("train: %w: %d tokens make %d sequences of %d, and a step takes %d; give more text, or a smaller sequence or batch",
+			data.ErrTooShort, c.dataset.Train.Tokens(), have, s, need)
+	}
+	return nil
+}
+
+func (c *corpus) path() string { return filepath.Clean(c.dataset.Info().Folder) }
+
+func (c *corpus) close() { _ = c.dataset.Close() }

@@ -1,0 +1,166 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"carve/checkpoint"
+	"carve/nn"
+	"carve/plan"
+	"carve/tensor"
+	"carve/token"
+)
+
+// GenerateOptions say what a trained model writes.
+type GenerateOptions struct {
+	Run      string // folder of the run
+	Prompt   string
+	Tokens   int // to write
+	Cores    int // 0 means all that Go may use
+	Sampling Sampling
+	Warn     func(error) // told of damaged checkpoints that were passed over; may be nil
+}
+
+// Generate continues a prompt with the newest whole checkpoint of a run, and gives the text to write as it comes.
+// It looks back over one sequence of the model at most, and computes all of it anew for every token.
+func Generate(ctx context.Context, o GenerateOptions, write func(text string) error) error {
+	if o.Tokens < 0 {
+		return input(fmt.Errorf("train: %d tokens to write; use 0 or more", o.Tokens))
+	}
+	w, err := openWriter(o)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	var failed error
+	if err := nn.Guard(func() { failed = w.run(ctx, o, write) }); err != nil {
+		return err
+	}
+	return failed
+}
+
+// writer is a model that writes: one rank on all cores.
+type writer struct {
+	plan      plan.Plan
+	rank      *nn.Rank
+	model     *nn.Model
+	tokenizer token.Tokenizer
+}
+
+// openWriter loads the model of a run.
+func openWriter(o GenerateOptions) (*writer, error) {
+	if err := CheckRun(o.Run); err != nil {
+		return nil, input(err)
+	}
+	p, err := ReadPlan(o.Run)
+	if err != nil {
+		return nil, input(err)
+	}
+	w := &writer{plan: p}
+	if w.tokenizer, err = runTokenizer(o.Run); err != nil {
+		return nil, input(err)
+	}
+	c, refused, err := checkpoint.Latest(filepath.Join(o.Run, checkpointsDir))
+	if err != nil {
+		return nil, input(err)
+	}
+	defer c.Close()
+	for _, r := range refused {
+		if o.Warn != nil {
+			o.Warn(r)
+		}
+	}
+	if err := w.load(c, o.Cores); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// runTokenizer is the tokenizer of a run's folder; one of bytes is not written down.
+func runTokenizer(run string) (token.Tokenizer, error) {
+	path := filepath.Join(run, tokenizerFile)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return token.Bytes{}, nil
+	}
+	return token.LoadFile(path)
+}
+
+// load builds the model and reads its parameters.
+func (w *writer) load(c *checkpoint.Checkpoint, cores int) error {
+	if cores == 0 {
+		cores = runtime.GOMAXPROCS(0)
+	}
+	arena := tensor.NewArena(tensor.ArenaOptions{})
+	w.rank = &nn.Rank{Dev: tensor.NewCPU(arena, cores), Arena: arena, DType: dtypeOf(w.plan.Precision)}
+	var err error
+	if w.model, err = nn.Build(w.rank, w.plan.Model.Config, nn.Options{Sequence: w.plan.Workload.Sequence}); err != nil {
+		return err
+	}
+	for _, p := range w.model.Params() {
+		if err := c.Read(p.Name, p.Value.DType(), p.Shape, p.Value.Raw()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) close() {
+	if w.rank != nil {
+		w.rank.Dev.Close()
+		w.rank.Arena.Close()
+	}
+}
+
+// run writes token after token.
+func (w *writer) run(ctx context.Context, o GenerateOptions, write func(string) error) error {
+	ids := w.tokenizer.Encode(nil, []byte(o.Prompt))
+	end, ends := w.tokenizer.EndOfText()
+	if len(ids) == 0 {
+		ids = append(ids, end) // as if a text began here
+	}
+	sampler, stream := newSampler(o.Sampling), token.NewStream(w.tokenizer)
+	for range o.Tokens {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		id := sampler.next(w.logits(ids))
+		if ends && id == end {
+			break
+		}
+		ids = append(ids, id)
+		text, err := stream.Next(id)
+		if err != nil {
+			return err
+		}
+		if err := write(text); err != nil {
+			return err
+		}
+	}
+	return write(stream.Flush())
+}
+
+// logits computes what may follow the tokens, of which it sees as many as the model was trained to see. Tokens that the
+// tokenizer does not have are left out.
+func (w *writer) logits(ids []int32) []float32 {
+	if n := w.plan.Workload.Sequence; len(ids) > n {
+		ids = ids[len(ids)-n:]
+	}
+	tokens := w.rank.Arena.New(tensor.Activation, tensor.Int32, 1, len(ids))
+	defer tokens.Free()
+	copy(tokens.I32(), ids)
+	t := w.model.Logits(w.rank, &nn.Batch{Tokens: tokens}, len(ids)-1)
+	defer t.Free()
+	if t.DType() == tensor.FP64 {
+		logits := make([]float32, t.Len())
+		for i, v := range t.F64() {
+			logits[i] = float32(v)
+		}
+		return logits[:w.tokenizer.VocabSize()]
+	}
+	return append([]float32(nil), t.F32()[:w.tokenizer.VocabSize()]...)
+}

@@ -1,0 +1,93 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+
+	"carve/mesh"
+	"carve/plan"
+	"carve/unit"
+)
+
+// Options say how a plan is run on this machine. They have no influence on the result, but for Time.
+type Options struct {
+	// Plan is what to compute. A run that is resumed has its own: see [Resume].
+	Plan plan.Plan
+	// Directory is the run's folder. The caller opens and closes it.
+	Directory *Directory
+	// Time is how long training shall take; it chooses the plan's number of steps by measuring some. 0 leaves the plan's.
+	Time unit.Seconds
+	// Cores is the number of cores to use, shared by the ranks; 0 means all that Go may use.
+	Cores int
+	// Peak is the arithmetic of one core, for the utilisation; 0 means that it is not known.
+	Peak unit.FLOPsPerSecond
+	// ArenaLimit is the most memory of a rank; 0 is no limit.
+	ArenaLimit unit.Bytes
+	// Cache is the folder for prepared data.
+	Cache string
+	// Stop, when closed, ends the run after the step under way, with a checkpoint. It may be nil.
+	Stop <-chan struct{}
+	// Sink is told what happens. It may be nil.
+	Sink Sink
+}
+
+// InputError is the fault of what the user gave: a plan that cannot run, data that cannot be read, a run that cannot be
+// resumed. Nothing was started.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+
+// Unwrap is the fault itself.
+func (e *InputError) Unwrap() error { return e.Err }
+
+// input marks an error as the user's to correct.
+func input(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &InputError{err}
+}
+
+// nobody is a sink that listens to nothing.
+type nobody struct{}
+
+func (nobody) Event(Event) {}
+
+// tee tells every event to two sinks.
+type tee struct{ first, second Sink }
+
+func (t tee) Event(e Event) {
+	t.first.Event(e)
+	t.second.Event(e)
+}
+
+// Check returns everything in a plan that this program cannot run, and nil when it can.
+func Check(p plan.Plan) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	var faults []error
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			faults = append(faults, fmt.Errorf("train: "+format, args...))
+		}
+	}
+	l := p.Layout
+	for _, a := range []mesh.Axis{mesh.TP, mesh.PP, mesh.CP, mesh.EP} {
+		refuse(l.Degrees[a] > 1, "layout.%v %d is planned but not run yet; use %v 1 and more dp", a, l.Degrees[a], a)
+	}
+	refuse(l.Zero.Stage > plan.ShardOptimizer, "layout.zero.stage %v is planned but not run yet; use stage 0", l.Zero.Stage)
+	refuse(l.Zero.Reduce == plan.Server, "layout.zero.reduce server is planned but not run yet; use overlap or naive")
+	refuse(p.Recompute.Kind != plan.KeepAll, "recompute is planned but not run yet; use none")
+	refuse(p.Offload != plan.NoOffload, "offload is planned but not run yet; use none")
+	refuse(p.Engine == plan.MPI, "engine mpi is planned but not run yet; use local")
+	return errors.Join(faults...)
+}
+
+// Notes says what in a plan is carried out in another way than it says, with the same result.
+func Notes(p plan.Plan) []error {
+	if p.Layout.Zero.Stage == plan.ShardOptimizer && p.Layout.DataParallel() > 1 {
+		return []error{errors.New("train: layout.zero.stage 1: optimizer state is replicated on every rank for now, as in stage 0; the result is the same")}
+	}
+	return nil
+}

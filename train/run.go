@@ -1,0 +1,166 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+
+	"carve/checkpoint"
+	"carve/plan"
+	"carve/trace"
+	"carve/unit"
+)
+
+// Run trains a plan in a new folder, from the initial weights to the last step.
+func Run(ctx context.Context, o Options) (Summary, error) {
+	s := newSession(o)
+	if err := Check(o.Plan); err != nil {
+		return Summary{}, input(err)
+	}
+	s.plan = portable(o.Plan)
+	return s.run(ctx)
+}
+
+// Resume goes on with the run in the folder, from its newest whole checkpoint, or from the beginning when it has none.
+// The result is, to the bit, that of the run that was not interrupted. Options.Plan and Options.Time are not used.
+func Resume(ctx context.Context, o Options) (Summary, error) {
+	s := newSession(o)
+	var err error
+	if s.plan, err = ReadPlan(o.Directory.Path); err != nil {
+		return Summary{}, input(err)
+	}
+	if err := Check(s.plan); err != nil {
+		return Summary{}, input(err)
+	}
+	if err := s.openCheckpoint(); err != nil {
+		return Summary{}, input(err)
+	}
+	if s.from != nil {
+		defer s.from.Close()
+	}
+	return s.run(ctx)
+}
+
+// session is one process's part of a run.
+type session struct {
+	Options
+	plan plan.Plan
+	now  func() int64
+	from *checkpoint.Checkpoint // nil for a run from the beginning
+}
+
+func newSession(o Options) *session {
+	if o.Sink == nil {
+		o.Sink = nobody{}
+	}
+	if o.Cores == 0 {
+		o.Cores = runtime.GOMAXPROCS(0)
+	}
+	return &session{Options: o, now: clock()}
+}
+
+// openCheckpoint finds where the run goes on, and warns of every newer checkpoint that is damaged.
+func (s *session) openCheckpoint() error {
+	root := s.Directory.Checkpoints()
+	c, refused, err := checkpoint.Latest(root)
+	if errors.Is(err, checkpoint.ErrNone) && len(refused) == 0 {
+		return nil // the run ended before its first checkpoint
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range refused {
+		s.Sink.Event(Warning{r})
+	}
+	if c.Plan != planHash(s.plan) {
+		c.Close()
+		return fmt.Errorf("train: %s was saved under another plan than %s; was the plan edited?", c.Path, s.Directory.file(planFile))
+	}
+	s.from = c
+	return nil
+}
+
+// run prepares the data, trains, and writes down how it ended.
+func (s *session) run(ctx context.Context) (Summary, error) {
+	for _, n := range Notes(s.plan) {
+		s.Sink.Event(Warning{n})
+	}
+	corpus, err := s.prepare(ctx)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer corpus.close()
+	done := 0
+	if s.from != nil {
+		done = s.from.Step
+	}
+	m, err := openMetrics(s.Directory.file(metricsFile), done)
+	if err != nil {
+		return Summary{}, err
+	}
+	j := s.job(corpus, m)
+	j.timelines = make([]*timeline, s.plan.Layout.World())
+	err = j.launch(ctx, (*worker).run)
+	if closed := m.close(); err == nil {
+		err = closed
+	}
+	if wrote := s.writeTrace(j.timelines); err == nil {
+		err = wrote
+	}
+	if err != nil {
+		return Summary{}, err
+	}
+	return s.finish(j.report)
+}
+
+// job describes the run to its ranks.
+func (s *session) job(c *corpus, m *metrics) *job {
+	world := s.plan.Layout.World()
+	j := &job{
+		plan: s.plan, threads: max(1, s.Cores/world), arenaLimit: s.ArenaLimit, now: s.now, stop: s.Stop, dir: s.Directory,
+		began: s.now(), train: c.training, validation: c.validation, from: s.from,
+	}
+	if s.from == nil {
+		j.budget = s.Time
+	}
+	j.report = &report{
+		sink: tee{m, s.Sink}, plan: s.plan, val: math.NaN(), last: Step{Loss: m.loss},
+		peak: s.Peak * unit.FLOPsPerSecond(min(s.Cores, world*j.threads)),
+		keep: func(p plan.Plan) error { return s.Directory.write(planFile, plan.Encode(p)) },
+	}
+	return j
+}
+
+// writeTrace writes the timelines of the ranks for Perfetto.
+func (s *session) writeTrace(timelines []*timeline) error {
+	f, err := os.Create(s.Directory.file(traceFile))
+	if err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	var recorders []*trace.Recorder
+	for _, t := range timelines {
+		if t != nil {
+			recorders = append(recorders, t.recorder)
+		}
+	}
+	if err := errors.Join(trace.WriteChrome(f, trace.Perfetto, recorders...), f.Close()); err != nil {
+		return fmt.Errorf("train: writing %s: %w", f.Name(), err)
+	}
+	return nil
+}
+
+// finish writes the summary.
+func (s *session) finish(r *report) (Summary, error) {
+	sum := r.summary()
+	sum.Elapsed, sum.Path = seconds(s.now()), s.Directory.Path
+	if text, ok := Encode(sum); ok {
+		if err := s.Directory.write(summaryFile, append(text, '\n')); err != nil {
+			return sum, err
+		}
+	}
+	s.Sink.Event(sum)
+	return sum, nil
+}
