@@ -3,9 +3,9 @@ package train
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 
+	"carve/data"
 	"carve/internal/document"
 	"carve/mesh"
 	"carve/model"
@@ -102,12 +102,23 @@ func Bench(ctx context.Context, o BenchOptions) (BenchResult, error) {
 	b := &bench{options: o}
 	j := &job{
 		plan: p, threads: o.Threads, now: clock(),
-		train: func(rank, _ int) (feed, error) { return newRandomFeed(o.Shape, rank), nil },
+		loader: func(rank int, _ *data.State) (*data.Loader, error) { return randomLoader(p, rank) },
 	}
 	if err := j.launch(ctx, b.rank); err != nil {
 		return BenchResult{}, err
 	}
 	return b.result(), nil
+}
+
+// randomLoader hands out random tokens.
+func randomLoader(p plan.Plan, rank int) (*data.Loader, error) {
+	noise, err := data.NewSynthetic(p.Model.Config.Vocab, p.Seed)
+	if err != nil {
+		return nil, err
+	}
+	return data.NewLoader(noise, data.LoaderOptions{
+		Sequence: p.Workload.Sequence, GlobalBatch: p.Workload.GlobalBatch, Ranks: p.Layout.DataParallel(), Rank: rank, Seed: p.Seed,
+	})
 }
 
 // bench collects the measurements of rank 0.
@@ -118,16 +129,18 @@ type bench struct {
 }
 
 // rank measures on one rank; rank 0 decides when it is enough.
-func (b *bench) rank(w *worker) error {
+func (b *bench) rank(ctx context.Context, w *worker) error {
 	if err := w.build(); err != nil {
 		return err
 	}
-	w.train, _ = w.job.train(w.data(), 0)
+	if err := w.openSamples(ctx, nil); err != nil {
+		return err
+	}
 	began := w.job.now()
 	for stop := false; !stop; {
 		start := w.job.now()
 		w.at.step = w.optimizer.Steps() + 1
-		_, finite, err := w.step(w.rates.Rate(w.optimizer.Steps()))
+		_, finite, err := w.step(ctx, w.rates.Rate(w.optimizer.Steps()))
 		if err != nil {
 			return err
 		}
@@ -168,36 +181,4 @@ func (b *bench) result() BenchResult {
 		TokensPerSecond: tokens / float64(middle), Steps: len(s), Step: middle, Loss: b.loss,
 		FLOPsPerSecond: (unit.FLOPs(tokens) * o.Shape.FLOPsPerToken()).Per(middle),
 	}
-}
-
-// randomFeed deals out a few batches of random tokens in turn.
-type randomFeed struct {
-	batches [][]int32 // B rows of S+1 tokens
-	seq     int
-	next    int
-}
-
-func newRandomFeed(s Shape, rank int) *randomFeed {
-	const batches = 4
-	random := rand.New(rand.NewPCG(1, uint64(rank)))
-	f := &randomFeed{batches: make([][]int32, batches), seq: s.Seq}
-	for i := range f.batches {
-		f.batches[i] = make([]int32, s.Batch*(s.Seq+1))
-		for j := range f.batches[i] {
-			f.batches[i][j] = int32(random.IntN(s.Vocab))
-		}
-	}
-	return f
-}
-
-// Fill implements feed.
-func (f *randomFeed) Fill(tokens, targets []int32) (int64, error) {
-	b := f.batches[f.next%len(f.batches)]
-	f.next++
-	for row := 0; row*f.seq < len(tokens); row++ {
-		line := b[row*(f.seq+1):]
-		copy(tokens[row*f.seq:(row+1)*f.seq], line)
-		copy(targets[row*f.seq:(row+1)*f.seq], line[1:])
-	}
-	return 0, nil
 }

@@ -73,7 +73,7 @@ func (w *worker) publish(stop bool, steps int) error {
 	w.enter(exchanging)
 	mine := w.board.mine.F64()
 	mine[lossSlot] = w.loss
-	mine[waitSlot] = float64(w.waited)
+	mine[waitSlot] = float64(w.waited.Nanoseconds())
 	mine[exposeSlot] = float64(w.reducer.Exposed()) * 1e9
 	mine[stopSlot], mine[stepsSlot] = 0, float64(steps)
 	if stop {

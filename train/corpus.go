@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"carve/data"
 	"carve/plan"
@@ -16,6 +15,7 @@ import (
 // corpus is the text of a run as tokens, and the tokenizer that made them.
 type corpus struct {
 	plan      plan.Plan
+	path      string // of the text
 	dataset   *data.Dataset
 	tokenizer token.Tokenizer
 }
@@ -65,7 +65,7 @@ func (s *session) openCorpus(ctx context.Context) (*corpus, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &corpus{plan: s.plan}
+	c := &corpus{plan: s.plan, path: source.Path()}
 	if c.tokenizer, err = s.openTokenizer(ctx, source); err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (s *session) openTokenizer(ctx context.Context, source *data.Source) (token
 	}
 	switch t := s.plan.Workload.Tokenizer; t.Kind {
 	case plan.TrainedBPE:
-		return data.TrainTokenizer(ctx, source, t.Vocab, data.TrainOptions{Cache: s.Cache, Progress: s.progress(source)})
+		return data.Learn(ctx, source, data.LearnOptions{Cache: s.Cache, VocabSize: t.Vocab, Progress: s.progress(source)})
 	case plan.FromTokenizerFile:
 		return token.LoadFile(t.Path)
 	case plan.ByteTokenizer:
@@ -137,7 +137,7 @@ func (s *session) progress(source *data.Source) func(data.Progress) {
 func (s *session) keep(c *corpus) error {
 	info := c.dataset.Info()
 	s.Sink.Event(Text{
-		Path: c.path(), Files: info.Files, Bytes: info.Bytes, Train: c.dataset.Train.Tokens(), Held: c.dataset.Validation.Tokens(),
+		Path: c.path, Files: info.Files, Bytes: info.Bytes, Train: c.dataset.Train.Tokens(), Held: c.dataset.Validation.Tokens(),
 		Vocab: info.Vocab, Skipped: info.Skipped.String(),
 	})
 	if _, err := os.Stat(s.Directory.file(planFile)); err == nil {
@@ -165,6 +165,28 @@ func (c *corpus) check() error {
 	return nil
 }
 
-func (c *corpus) path() string { return filepath.Clean(c.dataset.Info().Folder) }
+// loader hands out the share of a data rank in every step, from the beginning, or from a position on.
+func (c *corpus) loader(rank int, from *data.State) (*data.Loader, error) {
+	l, err := data.NewLoader(c.dataset.Train, data.LoaderOptions{
+		Sequence: c.plan.Workload.Sequence, GlobalBatch: c.plan.Workload.GlobalBatch,
+		Ranks: c.plan.Layout.DataParallel(), Rank: rank, Seed: c.plan.Seed,
+	})
+	if err == nil && from != nil {
+		err = l.Resume(*from)
+	}
+	return l, err
+}
+
+// evaluation reads the share of a data rank in what is held back, or is nil when nothing is.
+func (c *corpus) evaluation(rank int) (*data.Evaluation, error) {
+	w := c.plan.Workload
+	if c.dataset.Validation.Samples(w.Sequence) == 0 {
+		return nil, nil
+	}
+	return data.NewEvaluation(c.dataset.Validation, data.EvaluationOptions{
+		Sequence: w.Sequence, Rows: c.plan.MicroBatch, Ranks: c.plan.Layout.DataParallel(), Rank: rank,
+		Limit: int64(w.Validation.Batches) * int64(w.GlobalBatch),
+	})
+}
 
 func (c *corpus) close() { _ = c.dataset.Close() }

@@ -31,11 +31,9 @@ func (e *NonFiniteError) Unwrap() error { return e.First }
 // last. Every rank calls it; the first that finds one returns the error, and the others are cancelled by it.
 func (w *worker) explain(what string) error {
 	w.enter(searching)
-	if n := w.batch.Tokens.Len(); len(w.suspect) == 2*n {
-		copy(w.batch.Tokens.I32(), w.suspect[:n])
-		copy(w.batch.Targets.I32(), w.suspect[n:])
-	}
-	found := w.model.Check(w.rank, &w.batch)
+	b := w.micro(w.suspect)
+	found := w.model.Check(w.rank, &b.Batch)
+	b.free()
 	finder, err := w.lowest(found != nil)
 	if err != nil {
 		return err

@@ -3,11 +3,11 @@ package train
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"carve/checkpoint"
 	"carve/comm"
+	"carve/data"
 	"carve/mesh"
 	"carve/plan"
 	"carve/unit"
@@ -26,24 +26,18 @@ type job struct {
 	began      int64        // when the time began to count
 	budget     unit.Seconds // that the run shall take; 0 when the number of steps is given
 
-	train      func(rank, step int) (feed, error) // from the first micro-batch of a step on
-	validation func(rank int) (feed, error)       // from the beginning; nil without held-back text
-	from       *checkpoint.Checkpoint             // to go on from; nil for a new run
+	loader     func(rank int, from *data.State) (*data.Loader, error)
+	evaluation func(rank int) (*data.Evaluation, error)
+	position   *data.State            // in the data, to go on from; nil for the beginning
+	from       *checkpoint.Checkpoint // to go on from; nil for a new run
 	report     *report
 	ledger     ledger
 	timelines  []*timeline // by rank; nil when none are kept
 }
 
-// position is where in the data the micro-batches of a step begin: the number of samples that all ranks have seen.
-func (j *job) position(step int) any {
-	return struct {
-		Samples int64 `json:"samples"`
-	}{int64(step) * int64(j.plan.Workload.GlobalBatch)}
-}
-
 // launch runs every rank's work in a goroutine of its own and returns when all have ended. An error of one cancels the
 // others.
-func (j *job) launch(ctx context.Context, work func(*worker) error) error {
+func (j *job) launch(ctx context.Context, work func(context.Context, *worker) error) error {
 	world := comm.NewLocal(j.plan.Layout.World(), comm.LocalOptions{})
 	workers := make([]*worker, world.Size())
 	for rank := range workers {
@@ -56,7 +50,7 @@ func (j *job) launch(ctx context.Context, work func(*worker) error) error {
 	j.ledger = ledger{holds: make([][]string, world.Size()), shards: make([][]checkpoint.Tensor, world.Size())}
 	err := comm.Run(ctx, world.Endpoints(), func(end comm.Endpoint) error {
 		w := workers[end.Rank()]
-		return w.guard(func() error { return work(w) })
+		return w.guard(func() error { return work(ctx, w) })
 	})
 	if closed := world.Close(); err == nil {
 		err = closed
@@ -68,14 +62,14 @@ func (j *job) launch(ctx context.Context, work func(*worker) error) error {
 }
 
 // run is the life of one rank in training.
-func (w *worker) run() error {
+func (w *worker) run(ctx context.Context) error {
 	if err := w.build(); err != nil {
 		return err
 	}
 	if err := w.begin(); err != nil {
 		return err
 	}
-	return w.loop()
+	return w.loop(ctx)
 }
 
 // begin brings the rank to where the run goes on.
@@ -87,6 +81,9 @@ func (w *worker) begin() (err error) {
 		if err = w.restore(w.job.from); err != nil {
 			return err
 		}
+	}
+	if w.held, err = w.job.evaluation(w.data()); err != nil {
+		return err
 	}
 	if err = w.world.Barrier(); err != nil {
 		return err
@@ -111,11 +108,3 @@ func seconds(nanoseconds int64) unit.Seconds { return unit.Seconds(float64(nanos
 
 // planHash names a plan.
 func planHash(p plan.Plan) string { return fmt.Sprintf("%016x", xxhash.Sum64(plan.Encode(p))) }
-
-// closeFeed closes a feed that holds something.
-func closeFeed(f feed) error {
-	if c, ok := f.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
-}

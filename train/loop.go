@@ -1,43 +1,57 @@
 package train
 
 import (
+	"context"
 	"fmt"
 	"math"
 
+	"carve/data"
 	"carve/unit"
 )
 
 // loop trains from where the state stands to the last step. Every rank runs it, and every rank decides alike: what a
 // decision rests on is the same everywhere, or comes from rank 0 over the board.
-func (w *worker) loop() error {
+func (w *worker) loop(ctx context.Context) error {
 	if w.optimizer.Steps() == 0 {
 		if err := w.validate(0); err != nil {
 			return err
 		}
 		if w.job.budget > 0 {
-			if err := w.rehearse(); err != nil {
+			if err := w.rehearse(ctx); err != nil {
 				return err
 			}
 		}
 	}
 	var err error
-	if w.train, err = w.job.train(w.data(), w.optimizer.Steps()); err != nil {
+	if err = w.openSamples(ctx, w.job.position); err != nil {
 		return err
 	}
 	for stop := false; !stop && w.optimizer.Steps() < w.plan.Steps(); {
-		if stop, err = w.advance(); err != nil {
+		if stop, err = w.advance(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// openSamples begins to read the samples of the steps, ahead of them.
+func (w *worker) openSamples(ctx context.Context, from *data.State) (err error) {
+	const ahead = 2 // steps
+	if w.samples != nil {
+		w.samples.Close()
+	}
+	if w.samples, err = w.job.loader(w.data(), from); err != nil {
+		return err
+	}
+	return w.samples.Start(ctx, ahead)
+}
+
 // advance makes one step and what is due after it, and reports whether the run was asked to stop.
-func (w *worker) advance() (stop bool, err error) {
+func (w *worker) advance(ctx context.Context) (stop bool, err error) {
 	n := w.optimizer.Steps()
 	w.at.step = n + 1
 	start := w.job.now()
-	norm, finite, err := w.step(w.rates.Rate(n))
+	norm, finite, err := w.step(ctx, w.rates.Rate(n))
 	if err != nil {
 		return false, err
 	}

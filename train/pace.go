@@ -1,6 +1,8 @@
 package train
 
 import (
+	"context"
+
 	"carve/optim"
 	"carve/plan"
 	"carve/tensor"
@@ -58,15 +60,14 @@ func WithSteps(p plan.Plan, steps int) plan.Plan {
 
 // rehearse runs steps with a learning rate of 0 to learn how long they take, and chooses the plan's number of steps.
 // Afterwards the state is what it was, to the bit: a rate of 0 changes no parameter, and the optimizer forgets.
-func (w *worker) rehearse() error {
-	var err error
-	if w.train, err = w.job.train(w.data(), 0); err != nil {
+func (w *worker) rehearse(ctx context.Context) error {
+	if err := w.openSamples(ctx, nil); err != nil {
 		return err
 	}
 	p := &pace{budget: w.job.budget}
 	for stop, n := false, 0; !stop; n++ {
 		start := w.job.now()
-		if _, _, err := w.step(0); err != nil {
+		if _, _, err := w.step(ctx, 0); err != nil {
 			return err
 		}
 		if err := w.publish(w.leads() && (p.enough() || w.asked()), 0); err != nil {
@@ -76,9 +77,6 @@ func (w *worker) rehearse() error {
 		stop = w.board.first(stopSlot) != 0
 	}
 	w.forget()
-	if err := closeFeed(w.train); err != nil {
-		return err
-	}
 	return w.agree(p)
 }
 

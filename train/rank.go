@@ -1,10 +1,13 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"carve/comm"
+	"carve/data"
 	"carve/mesh"
 	"carve/nn"
 	"carve/optim"
@@ -27,16 +30,19 @@ type worker struct {
 	norm      *optim.Norm
 	rates     optim.Schedule
 
-	batch    nn.Batch // the micro-batch under way
-	train    feed
-	board    *board
-	waited   int64   // nanoseconds of this step spent waiting for data
-	loss     float64 // of this step so far
-	owned    []held  // what this rank writes to checkpoints
-	report   *report // on rank 0
-	timeline *timeline
-	suspect  []int32 // tokens and targets of the first micro-batch whose loss is not finite
-	at       place
+	tokens, targets *tensor.Tensor // int32, this rank's samples of a step, one after the other
+	batch           microBatch     // under way
+	samples         *data.Loader
+	held            *data.Evaluation // nil when nothing is held back
+	board           *board
+	owned           []held  // what this rank writes to checkpoints
+	report          *report // on rank 0
+	timeline        *timeline
+
+	waited  time.Duration // for the samples of this step
+	loss    float64       // of this step so far
+	suspect int           // the first micro-batch of this step whose loss is not finite
+	at      place
 }
 
 // place is where a worker is, for the error of what fails there.
@@ -87,17 +93,17 @@ func (w *worker) buildModel() error {
 		return err
 	}
 	w.rates = rates(p)
-	shape := []int{p.MicroBatch, p.Workload.Sequence} // [B S]
-	w.batch.Tokens = r.Arena.New(tensor.Activation, tensor.Int32, shape...)
-	w.batch.Targets = r.Arena.New(tensor.Activation, tensor.Int32, shape...)
+	n := p.MicroBatches() * p.MicroBatch * p.Workload.Sequence
+	w.tokens = r.Arena.New(tensor.Activation, tensor.Int32, n)
+	w.targets = r.Arena.New(tensor.Activation, tensor.Int32, n)
 	w.board = newBoard(r, w.world)
 	return nil
 }
 
 // close gives back what the worker holds of the machine. Operations of the others on this rank's tensors have ended.
 func (w *worker) close() {
-	if w.train != nil {
-		_ = closeFeed(w.train) // only read from
+	if w.samples != nil {
+		w.samples.Close()
 	}
 	if w.rank == nil {
 		return
@@ -189,7 +195,8 @@ func (w *worker) guard(work func() error) (err error) {
 	if failed != nil {
 		err = failed
 	}
-	if err != nil {
+	var explained *NonFiniteError
+	if err != nil && !errors.As(err, &explained) {
 		err = &StepError{Step: w.at.step, Operation: w.at.operation.String(), Err: err}
 	}
 	return err

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"runtime"
 
 	"carve/checkpoint"
+	"carve/data"
 	"carve/plan"
 	"carve/trace"
 	"carve/unit"
@@ -102,8 +104,11 @@ func (s *session) run(ctx context.Context) (Summary, error) {
 		return Summary{}, err
 	}
 	j := s.job(corpus, m)
+	if j.position, err = s.position(); err != nil {
+		return Summary{}, input(errors.Join(err, m.close()))
+	}
 	j.timelines = make([]*timeline, s.plan.Layout.World())
-	err = j.launch(ctx, (*worker).run)
+	err = j.launch(ctx, func(ctx context.Context, w *worker) error { return w.run(ctx) })
 	if closed := m.close(); err == nil {
 		err = closed
 	}
@@ -121,7 +126,7 @@ func (s *session) job(c *corpus, m *metrics) *job {
 	world := s.plan.Layout.World()
 	j := &job{
 		plan: s.plan, threads: max(1, s.Cores/world), arenaLimit: s.ArenaLimit, now: s.now, stop: s.Stop, dir: s.Directory,
-		began: s.now(), train: c.training, validation: c.validation, from: s.from,
+		began: s.now(), loader: c.loader, evaluation: c.evaluation, from: s.from,
 	}
 	if s.from == nil {
 		j.budget = s.Time
@@ -132,6 +137,18 @@ func (s *session) job(c *corpus, m *metrics) *job {
 		keep: func(p plan.Plan) error { return s.Directory.write(planFile, plan.Encode(p)) },
 	}
 	return j
+}
+
+// position is where in the data the run goes on; nil for the beginning.
+func (s *session) position() (*data.State, error) {
+	if s.from == nil {
+		return nil, nil
+	}
+	var at data.State
+	if err := json.Unmarshal(s.from.Data, &at); err != nil {
+		return nil, fmt.Errorf("train: the position in the data that %s holds cannot be read: %w", s.from.Path, err)
+	}
+	return &at, nil
 }
 
 // writeTrace writes the timelines of the ranks for Perfetto.

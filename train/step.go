@@ -1,16 +1,13 @@
 package train
 
 import (
+	"context"
 	"math"
 
+	"carve/nn"
 	"carve/optim"
+	"carve/tensor"
 )
-
-// feed deals out one rank's micro-batches.
-type feed interface {
-	// Fill writes the next micro-batch, [B S], and returns the nanoseconds that it had to wait for it.
-	Fill(tokens, targets []int32) (waited int64, err error)
-}
 
 // step is one step of training on one rank: the whole recipe. It returns the global gradient norm and whether
 // all was finite; if not, nothing was updated.
@@ -19,50 +16,65 @@ type feed interface {
 //	replicated   parameters and optimizer state
 //	collective   all-reduce of the gradients, in buckets
 //	hidden       behind the backward of the last micro-batch, but for the last bucket
-func (w *worker) step(rate float64) (norm float64, finite bool, err error) {
-	w.loss, w.waited, w.suspect = 0, 0, w.suspect[:0]
+func (w *worker) step(ctx context.Context, rate float64) (norm float64, finite bool, err error) {
+	w.enter(loading)
+	wait, err := w.samples.Next(ctx, w.tokens.I32(), w.targets.I32())
+	if err != nil {
+		return 0, false, err
+	}
+	w.waited, w.loss, w.suspect = wait, 0, 0
 	w.model.Begin()
 	last := w.plan.MicroBatches() - 1
 	for i := range last + 1 {
-		if err := w.next(); err != nil {
-			return 0, false, err
-		}
+		b := w.micro(i)
 		w.enter(forward)
-		pass := w.model.Forward(w.rank, &w.batch)
-		w.count()
+		pass := w.model.Forward(w.rank, &b.Batch)
+		w.count(i, b.Loss)
 		w.enter(backward)
 		if i < last {
 			w.model.Backward(w.rank, pass, nil)
-			continue
+		} else {
+			w.model.Backward(w.rank, pass, w.reducer) // starts the reduction of each bucket that is complete
 		}
-		w.model.Backward(w.rank, pass, w.reducer) // starts the reduction of each bucket that is complete
+		b.free()
 	}
 	w.enter(reducing)
 	w.reducer.Finish()
 	w.enter(norming)
 	norm = w.norm.Of() // after the reduction: the same number on every rank
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
-		return norm, false, nil // before the update: the weights are still good
+		return norm, false, nil // before the update: the weights are still those of the step before
 	}
 	w.enter(updating)
 	w.optimizer.Step(rate, optim.ClipScale(norm, w.plan.Optimizer.Clip))
 	return norm, true, nil
 }
 
-// next takes the next micro-batch from the feed.
-func (w *worker) next() error {
-	w.enter(loading)
-	waited, err := w.train.Fill(w.batch.Tokens.I32(), w.batch.Targets.I32())
-	w.waited += waited
-	w.batch.Scale = 1 / float64(w.plan.StepTokens())
-	return err
+// microBatch is a view of some of the rank's samples of a step.
+type microBatch struct{ nn.Batch }
+
+// micro is the micro-batch of a number; the caller frees it.
+func (w *worker) micro(i int) *microBatch {
+	b, s := w.plan.MicroBatch, w.plan.Workload.Sequence
+	cut := func(t *tensor.Tensor) *tensor.Tensor { return t.Slice(i*b*s, (i+1)*b*s, b, s) } // [B S]
+	w.batch = microBatch{nn.Batch{
+		Tokens: cut(w.tokens), Targets: cut(w.targets), Scale: 1 / float64(w.plan.StepTokens()),
+	}}
+	return &w.batch
 }
 
-// count adds the micro-batch's loss, and remembers the batch if that is not finite.
-func (w *worker) count() {
-	w.loss += w.batch.Loss
-	if len(w.suspect) == 0 && (math.IsNaN(w.batch.Loss) || math.IsInf(w.batch.Loss, 0)) {
-		w.suspect = append(append(w.suspect, w.batch.Tokens.I32()...), w.batch.Targets.I32()...)
+// free gives the views back.
+func (b *microBatch) free() {
+	b.Tokens.Free()
+	b.Targets.Free()
+}
+
+// count adds the loss of a micro-batch, and remembers the first that is not finite.
+func (w *worker) count(i int, loss float64) {
+	finite := !math.IsNaN(w.loss) && !math.IsInf(w.loss, 0)
+	w.loss += loss
+	if finite && (math.IsNaN(loss) || math.IsInf(loss, 0)) {
+		w.suspect = i
 	}
 }
 

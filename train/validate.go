@@ -1,28 +1,23 @@
 package train
 
-import "carve/tensor"
+import (
+	"errors"
+	"io"
+
+	"carve/tensor"
+)
 
 // validate measures the loss on held-back text: always the same samples, so that two looks can be compared. Every
-// rank has its share of each global batch.
+// rank has its share of them.
 func (w *worker) validate(step int) error {
-	batches := w.plan.Workload.Validation.Batches
-	if w.job.validation == nil || batches == 0 {
+	if w.held == nil {
 		return nil
 	}
 	w.enter(validating)
 	start := w.job.now()
-	source, err := w.job.validation(w.data())
-	if err != nil || source == nil {
+	loss, count, err := w.evaluate()
+	if err != nil {
 		return err
-	}
-	var loss, count float64
-	for range batches * w.plan.MicroBatches() {
-		if _, err := source.Fill(w.batch.Tokens.I32(), w.batch.Targets.I32()); err != nil {
-			return err
-		}
-		w.model.Evaluate(w.rank, &w.batch)
-		loss += w.batch.Loss
-		count += float64(w.batch.Tokens.Len())
 	}
 	if err := w.sum(&loss, &count); err != nil {
 		return err
@@ -33,6 +28,25 @@ func (w *worker) validate(step int) error {
 		})
 	}
 	return nil
+}
+
+// evaluate adds up the loss of this rank's share, and the tokens that count.
+func (w *worker) evaluate() (loss, count float64, err error) {
+	b := w.micro(0)
+	defer b.free()
+	w.held.Rewind()
+	for {
+		rows, err := w.held.Next(b.Tokens.I32(), b.Targets.I32())
+		if errors.Is(err, io.EOF) {
+			return loss, count, nil
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		w.model.Evaluate(w.rank, &b.Batch)
+		loss += b.Loss
+		count += float64(rows * w.plan.Workload.Sequence)
+	}
 }
 
 // sum adds two numbers over the ranks.
