@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +43,37 @@ func TestParams(t *testing.T) {
 				t.Errorf("%s: %d parameters in buffers of %d, want %d", name, total, m.Value.Len(), want)
 			}
 			golden(t, "testdata/params_"+name+".txt", text.String())
+		}
+	}
+}
+
+// TestParamsAreTheCheckpoints compares names and shapes with those of Hugging Face's files, after what conversion does to
+// GPT-2: query, key and value joined, matrices transposed.
+func TestParamsAreTheCheckpoints(t *testing.T) {
+	for _, f := range families() {
+		got, want := map[string]string{}, map[string]string{}
+		joined := map[string]int{} // rows of a fused tensor so far
+		for _, p := range newModel(t, newRank(t, tensor.FP32), f.config, nn.Options{}).Params() {
+			name, shape := p.Name, slices.Clone(p.Shape)
+			if f.config.Architecture == model.GPT2 {
+				for _, part := range []string{".q.", ".k.", ".v."} {
+					if stem, kind, ok := strings.Cut(p.Name, "c_attn"+part); ok {
+						name = stem + "c_attn." + kind
+						joined[name] += shape[0]
+						shape[0] = joined[name]
+					}
+				}
+				if p.Kind == nn.Matrix {
+					slices.Reverse(shape)
+				}
+			}
+			got[name] = fmt.Sprint(shape)
+		}
+		for _, x := range f.config.Tensors() {
+			want[x.Name] = fmt.Sprint(x.Shape)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", f.name, diff)
 		}
 	}
 }
