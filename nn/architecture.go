@@ -34,12 +34,19 @@ func (b *builder) attention(block string, turn *rope) *Attention {
 		l.scale = 1 / math.Sqrt(c.QueryScale)
 	}
 	l.norm = b.norm(block+n.attentionNorm, c.Hidden)
-	l.qkv.Linear = b.linear(byOut, c.Hidden, inner, c.Bias.QKV,
-		part{block + n.query, c.QuerySize()}, part{block + n.key, c.KVSize()}, part{block + n.value, c.KVSize()})
+	qkv := []part{{block + n.query, c.QuerySize()}, {block + n.key, c.KVSize()}, {block + n.value, c.KVSize()}}
+	l.qkv.Linear = b.linear(byOut, c.Hidden, inner, qkv...)
+	if c.Bias.QKV {
+		l.qkv.bias = b.bias(byOut, qkv...)
+	}
 	if c.QKNorm == model.HeadQKNorm {
 		l.qNorm, l.kNorm = b.headNorm(block+n.queryNorm), b.headNorm(block+n.keyNorm)
 	}
-	l.out.Linear = b.linear(byIn, c.QuerySize(), residual, c.Bias.Output, part{block + n.out, c.Hidden})
+	out := part{block + n.out, c.Hidden}
+	l.out.Linear = b.linear(byIn, c.QuerySize(), residual, out)
+	if c.Bias.Output {
+		l.out.bias = b.bias(uncut, out)
+	}
 	return l
 }
 
@@ -52,8 +59,15 @@ func (b *builder) feedForward(block string) *FeedForward {
 	if c.Activation == model.SwiGLU {
 		l.act, up = swiGLU, []part{{block + n.gate, c.FFN}, {block + n.up, c.FFN}}
 	}
-	l.up.Linear = b.linear(byOut, c.Hidden, inner, c.Bias.MLP, up...)
-	l.down.Linear = b.linear(byIn, c.FFN, residual, c.Bias.MLP, part{block + n.down, c.Hidden})
+	l.up.Linear = b.linear(byOut, c.Hidden, inner, up...)
+	if c.Bias.MLP {
+		l.up.bias = b.bias(byOut, up...)
+	}
+	down := part{block + n.down, c.Hidden}
+	l.down.Linear = b.linear(byIn, c.FFN, residual, down)
+	if c.Bias.MLP {
+		l.down.bias = b.bias(uncut, down)
+	}
 	return l
 }
 

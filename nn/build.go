@@ -41,14 +41,13 @@ func Build(r *Rank, c model.Config, o Options) (*Model, error) {
 
 // builder makes the units one after the other; offsets in the flat buffers grow in the order of declaration.
 type builder struct {
-	r       *Rank
-	c       model.Config
-	o       Options
-	names   names
-	model   *Model
-	unit    *Unit
-	weights []*weight
-	size    int // elements declared so far
+	r     *Rank
+	c     model.Config
+	o     Options
+	names names
+	model *Model
+	unit  *Unit
+	size  int // elements declared so far
 }
 
 func (b *builder) build() {
@@ -144,28 +143,28 @@ func (b *builder) headNorm(name string) *norm {
 	return &norm{eps: b.c.NormEpsilon, scale: b.weight(p)}
 }
 
-// linear declares a matrix with adjacent parts, and a bias where the model has one.
-func (b *builder) linear(s split, in int, std float64, bias bool, parts ...part) Linear {
-	var weights, biases []*Param
-	for _, p := range parts {
-		weights = append(weights, b.matrix(p.name, Matrix, p.out, in, s, std))
-		if s == byIn {
-			biases = append(biases, b.vector(p.name+".bias", p.out, uncut, 0))
-		} else {
-			biases = append(biases, b.vector(p.name+".bias", p.out, s, 0))
-		}
-	}
-	l := Linear{weight: b.weight(weights...)}
-	if bias {
-		l.bias = b.weight(biases...)
-	}
-	return l
-}
-
 // part is one of the projections of a fused matrix.
 type part struct {
 	name string
 	out  int
+}
+
+// linear declares a matrix with adjacent parts.
+func (b *builder) linear(s split, in int, std float64, parts ...part) Linear {
+	params := make([]*Param, len(parts))
+	for i, p := range parts {
+		params[i] = b.matrix(p.name, Matrix, p.out, in, s, std)
+	}
+	return Linear{weight: b.weight(params...)}
+}
+
+// bias declares the adjacent biases of a matrix.
+func (b *builder) bias(s split, parts ...part) *weight {
+	params := make([]*Param, len(parts))
+	for i, p := range parts {
+		params[i] = b.vector(p.name+".bias", p.out, s, 0)
+	}
+	return b.weight(params...)
 }
 
 // std is the deviation of initial weights; those that write to the residual stream are scaled by 1/√(2L), so that its

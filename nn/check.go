@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"carve/tensor"
 )
@@ -31,8 +32,8 @@ func (m *Model) Check(r *Rank, b *Batch) error {
 	m.begin(b, Train)
 	saved := c.forward(m, b)
 	c.backward(m, saved)
-	for i := len(m.params) - 1; i >= 0; i-- {
-		c.look(m.params[i].Name, "gradient", m.params[i].Grad)
+	for _, p := range slices.Backward(m.params) {
+		c.look(p.Name, "gradient", p.Grad)
 	}
 	if c.first == nil {
 		return nil
@@ -71,13 +72,12 @@ func (c *checker) forward(m *Model, b *Batch) (saved []Saved) {
 
 func (c *checker) backward(m *Model, saved []Saved) {
 	var dx *tensor.Tensor
-	for i := len(m.Units) - 1; i >= 0; i-- {
-		layers := m.Units[i].Layers
-		for j := len(layers) - 1; j >= 0; j-- {
+	for _, u := range slices.Backward(m.Units) {
+		for _, l := range slices.Backward(u.Layers) {
 			last := len(saved) - 1
-			dx = layers[j].Backward(c.r, dx, saved[last])
+			dx = l.Backward(c.r, dx, saved[last])
 			saved = saved[:last]
-			c.look(layers[j].Name(), "input gradient", dx)
+			c.look(l.Name(), "input gradient", dx)
 		}
 	}
 }

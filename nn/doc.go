@@ -27,6 +27,8 @@
 // Gradients are overwritten by the first micro-batch after [Model.Begin] and added to by the others. The loss is
 // scaled by 1/(valid targets of the global batch), so that they are terms of a sum over micro-batches and ranks.
 //
+// Dropout probabilities of a description are not applied yet.
+//
 // # The tensor axis
 //
 // A layer communicates in four places, all of them no-ops for a group of one:

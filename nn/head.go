@@ -8,7 +8,8 @@ import "carve/tensor"
 // In mode Train the forward goes on to the backward of each chunk while its logits are there: it adds to the
 // weight's gradient and leaves dx, so that the head computes its logits once and holds one chunk of them. The
 // price: on the last stage of a pipeline the head's backward is part of F. A schedule that wants it in B (zero-bubble)
-// uses Split, which computes the logits a second time (a third more FLOPs in the head).
+// uses Split, which computes the logits a second time (a third more FLOPs in the head). Either way the weight's
+// gradient is made with its chunk and not through [Rank.WeightGrad]: to run it later, the logits would have to stay.
 type Head struct {
 	name   string
 	norm   norm

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"slices"
 
 	"carve/model"
 	"carve/tensor"
@@ -125,13 +126,12 @@ func (m *Model) Forward(r *Rank, b *Batch) *Pass {
 // every unit; for others it is nil.
 func (m *Model) Backward(r *Rank, p *Pass, ready Ready) {
 	var dx *tensor.Tensor
-	for i := len(m.Units) - 1; i >= 0; i-- {
-		u := m.Units[i]
-		for j := len(u.Layers) - 1; j >= 0; j-- {
+	for i, u := range slices.Backward(m.Units) {
+		for _, l := range slices.Backward(u.Layers) {
 			last := len(p.saved) - 1
 			s := p.saved[last]
 			p.saved = p.saved[:last]
-			dx = u.Layers[j].Backward(r, dx, s)
+			dx = l.Backward(r, dx, s)
 			r.yield()
 		}
 		if ready != nil {

@@ -325,16 +325,26 @@ func TestCheckNames(t *testing.T) {
 		plant func(r *nn.Rank, m *nn.Model)
 		want  nn.NonFiniteError
 	}{
-		{"a parameter", func(_ *nn.Rank, m *nn.Model) { m.Units[2].Params[1].Value.F32()[3] = float32(math.NaN()) },
-			nn.NonFiniteError{Layer: "model.layers.1.self_attn.q_proj.weight", What: "value"}},
-		{"attention overflows", func(r *nn.Rank, _ *nn.Model) { r.Dev = &spoiler{r.Dev, "attention", infinity} },
-			nn.NonFiniteError{Layer: "model.layers.0.self_attn", What: "output"}},
-		{"loss", func(r *nn.Rank, _ *nn.Model) { r.Dev = &spoiler{r.Dev, "loss", math.NaN()} },
-			nn.NonFiniteError{Layer: "lm_head", What: "loss"}},
-		{"feed-forward's gradient", func(r *nn.Rank, _ *nn.Model) { r.Dev = &spoiler{r.Dev, "swiglu backward", infinity} },
-			nn.NonFiniteError{Layer: "model.layers.1.mlp", What: "input gradient"}},
-		{"a table's gradient", func(r *nn.Rank, _ *nn.Model) { r.Dev = &spoiler{r.Dev, "embed backward", infinity} },
-			nn.NonFiniteError{Layer: "model.embed_tokens.weight", What: "gradient"}},
+		{
+			"a parameter", func(_ *nn.Rank, m *nn.Model) { m.Units[2].Params[1].Value.F32()[3] = float32(math.NaN()) },
+			nn.NonFiniteError{Layer: "model.layers.1.self_attn.q_proj.weight", What: "value"},
+		},
+		{
+			"attention overflows", func(r *nn.Rank, _ *nn.Model) { r.Dev = &spoiler{r.Dev, "attention", infinity} },
+			nn.NonFiniteError{Layer: "model.layers.0.self_attn", What: "output"},
+		},
+		{
+			"loss", func(r *nn.Rank, _ *nn.Model) { r.Dev = &spoiler{r.Dev, "loss", math.NaN()} },
+			nn.NonFiniteError{Layer: "lm_head", What: "loss"},
+		},
+		{
+			"feed-forward's gradient", func(r *nn.Rank, _ *nn.Model) { r.Dev = &spoiler{r.Dev, "swiglu backward", infinity} },
+			nn.NonFiniteError{Layer: "model.layers.1.mlp", What: "input gradient"},
+		},
+		{
+			"a table's gradient", func(r *nn.Rank, _ *nn.Model) { r.Dev = &spoiler{r.Dev, "embed backward", infinity} },
+			nn.NonFiniteError{Layer: "model.embed_tokens.weight", What: "gradient"},
+		},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			r := newRank(t, tensor.FP32)

@@ -19,8 +19,15 @@ const (
 // layouts split the same global batch.
 func layouts() []layout {
 	all := []layout{
-		{dp: 2}, {dp: 4}, {micro: 2}, {micro: 8}, {dp: 2, micro: 2}, {dp: 4, micro: 2, bucket: 3000},
-		{dp: 2, mode: optim.Naive}, {tp: 2}, {dp: 2, tp: 2, micro: 2},
+		{dp: 2},
+		{dp: 4},
+		{micro: 2},
+		{micro: 8},
+		{dp: 2, micro: 2},
+		{dp: 4, micro: 2, bucket: 3000},
+		{dp: 2, mode: optim.Naive},
+		{tp: 2},
+		{dp: 2, tp: 2, micro: 2},
 	}
 	if racing {
 		return []layout{all[5], all[8]}

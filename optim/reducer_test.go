@@ -1,6 +1,7 @@
 package optim_test
 
 import (
+	"slices"
 	"testing"
 
 	"carve/comm"
@@ -43,7 +44,7 @@ func TestOverlap(t *testing.T) {
 		o.Clock = link.clock
 		r.Groups.Data = comm.NewGroup("data", []int{0, 1}, 0, link)
 		d := optim.NewReducer(r, m, o)
-		for i := len(m.Units) - 1; i >= 0; i-- {
+		for i := range slices.Backward(m.Units) {
 			link.now += int64(m.Units[1].Grad.Len()) // a block
 			d.Ready(i)
 		}
@@ -74,7 +75,7 @@ func TestBucketSizes(t *testing.T) {
 		link := &slowLink{}
 		r.Groups.Data = comm.NewGroup("data", []int{0, 1}, 0, link)
 		d := optim.NewReducer(r, m, optim.ReducerOptions{Bucket: least})
-		for i := len(m.Units) - 1; i >= 0; i-- {
+		for i := range slices.Backward(m.Units) {
 			d.Ready(i)
 		}
 		d.Finish()

@@ -19,8 +19,11 @@ func TestSchedule(t *testing.T) {
 	}{
 		{"linear", optim.Schedule{Shape: optim.Linear, Peak: 1, Warmup: 2, Steps: 6}, []float64{0.5, 1, 1, 0.75, 0.5, 0.25, 0, 0}},
 		{"constant", optim.Schedule{Shape: optim.Constant, Peak: 2, Warmup: 1, Steps: 3}, []float64{2, 2, 2, 2}},
-		{"cosine with floor", optim.Schedule{Peak: 1, Floor: 0.2, Steps: 4},
-			[]float64{1, 0.2 + 0.4*(1+math.Sqrt2/2), 0.6, 0.2 + 0.4*(1-math.Sqrt2/2), 0.2}},
+		{
+			"cosine with floor",
+			optim.Schedule{Peak: 1, Floor: 0.2, Steps: 4},
+			[]float64{1, 0.2 + 0.4*(1+math.Sqrt2/2), 0.6, 0.2 + 0.4*(1-math.Sqrt2/2), 0.2},
+		},
 		{"wsd", optim.Schedule{Shape: optim.WSD, Peak: 1, Warmup: 1, Steps: 6, Decay: 2}, []float64{1, 1, 1, 1, 1, 0.5, 0}},
 		{"wsd, a fifth", optim.Schedule{Shape: optim.WSD, Peak: 1, Steps: 10}, []float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 0.5, 0}},
 		{"shorter than the warm-up", optim.Schedule{Peak: 1, Warmup: 4, Steps: 2}, []float64{0.25, 0.5, 0.75, 1, 0}},
