@@ -57,6 +57,10 @@ func (m *localMember) pull(c *published, slo int) {
 
 // combine reduces this member's share of the elements into the Dst of every member that has one.
 func (m *localMember) combine(c *published) {
+	if len(m.group.members) == 1 {
+		m.copyBlock(c.dst, 0, c.src, 0, c.Count)
+		return
+	}
 	m.dsts, m.srcs = m.dsts[:0], m.srcs[:0]
 	for i := range m.group.members {
 		other := m.call(i)

@@ -69,6 +69,9 @@ func (p *localPair) init(g *localGroup, from, to int) {
 
 // post posts this member's side of a message.
 func (m *localMember) post(c *Call) Work {
+	if m.left.Load() {
+		return NewWork(failedWork{m.opError(c.Op, ErrClosed)}, 0)
+	}
 	n := len(m.group.members)
 	if c.Op == Send {
 		p := &m.group.pairs[m.at*n+c.Peer]

@@ -8,7 +8,8 @@ type localQueue struct {
 	member *localMember
 
 	mu      sync.Mutex // guards what follows; no other lock is taken under it
-	changed sync.Cond  // any of what follows, or the world's failure
+	idle    sync.Cond  // for those who wait for an operation: running or done changed, or the queue is dead
+	wanted  sync.Cond  // for the worker: there is something to carry out, or the queue is dead
 	pending []Call     // ring of calls; those from issue number done to issued are in it, by issue number
 	issued  uint64
 	done    uint64
@@ -19,7 +20,7 @@ type localQueue struct {
 
 func (q *localQueue) init(m *localMember) {
 	q.member = m
-	q.changed.L = &q.mu
+	q.idle.L, q.wanted.L = &q.mu, &q.mu
 	q.pending = make([]Call, 4)
 }
 
@@ -77,7 +78,9 @@ func (q *localQueue) rouse() {
 		e.world.workers.Add(1)
 		go q.work()
 	}
-	q.changed.Broadcast()
+	if !q.running {
+		q.wanted.Signal()
+	}
 }
 
 // work carries calls out in the background until the rank leaves or the world fails.
@@ -94,7 +97,7 @@ func (q *localQueue) work() {
 	defer q.mu.Unlock()
 	for q.dead() == nil {
 		if q.running || q.issued == q.done {
-			q.changed.Wait()
+			q.wanted.Wait()
 			continue
 		}
 		q.runHead(background)
@@ -109,7 +112,10 @@ func (q *localQueue) runHead(how patience) {
 	if err == nil {
 		q.done++
 	}
-	q.changed.Broadcast()
+	q.idle.Broadcast()
+	if q.issued != q.done {
+		q.wanted.Signal()
+	}
 }
 
 func (q *localQueue) unlocked(c *Call, how patience) error {
@@ -141,7 +147,7 @@ func (q *localQueue) sleep(ticket uint64) {
 	token := q.member.endpoint.token
 	token.Release()
 	for q.done < ticket && q.running && q.dead() == nil {
-		q.changed.Wait()
+		q.idle.Wait()
 	}
 	q.mu.Unlock()
 	token.Acquire()
@@ -161,7 +167,8 @@ func (q *localQueue) failed(ticket uint64, err error) error {
 func (q *localQueue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.changed.Broadcast()
+	q.idle.Broadcast()
+	q.wanted.Broadcast()
 }
 
 // close ends the queue.
@@ -169,7 +176,8 @@ func (q *localQueue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	q.changed.Broadcast()
+	q.idle.Broadcast()
+	q.wanted.Broadcast()
 }
 
 // unfinished is the oldest call that is not done, if any.

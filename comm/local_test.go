@@ -1,91 +1,204 @@
 package comm_test
 
 import (
-	"context"
-	"fmt"
+	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"carve/comm"
 	"carve/tensor"
-	"carve/unit"
 )
 
-// world makes n ranks that are all in one group, and runs f on each.
-func world(tb testing.TB, n int, f func(g *comm.Group, a *tensor.Arena) error) {
-	tb.Helper()
-	l := comm.NewLocal(n, comm.LocalOptions{})
-	ranks := make([]int, n)
-	for i := range ranks {
-		ranks[i] = i
+// TestCrowded runs many more ranks than there are processors, whatever they are told about spinning.
+func TestCrowded(t *testing.T) {
+	const ranks, rounds = 24, 20
+	for _, spin := range []int{0, 1, 1 << 20} {
+		a := tensor.NewArena(tensor.ArenaOptions{Chunk: 1 << 20})
+		l := comm.NewLocal(ranks, comm.LocalOptions{Spin: spin})
+		all := make([]int, ranks)
+		for i := range all {
+			all[i] = i
+		}
+		err := comm.Run(t.Context(), l.Endpoints(), func(e comm.Endpoint) error {
+			g, err := e.Group("all", all)
+			if err != nil {
+				return err
+			}
+			x := a.NewZero(tensor.Gradient, tensor.FP64, 1+e.Size())
+			for i := range x.F64() {
+				x.F64()[i] = 1
+			}
+			for range rounds {
+				if err := g.AllReduce(x, tensor.Avg); err != nil {
+					return err
+				}
+			}
+			if slices.Max(x.F64()) != 1 || slices.Min(x.F64()) != 1 {
+				t.Errorf("rank %d has %v", e.Rank(), x.F64())
+			}
+			return nil
+		})
+		if err := firstError(err, l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		a.Close()
 	}
-	arenas := make([]*tensor.Arena, n)
-	for i := range arenas {
-		arenas[i] = tensor.NewArena(tensor.ArenaOptions{})
-		defer arenas[i].Close()
+}
+
+// TestToken holds under fake time that a rank computes alone: a started operation moves nothing before the ranks yield,
+// and then does so without being waited for.
+func TestToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, l, begin := tensor.NewArena(tensor.ArenaOptions{}), comm.NewLocal(2, comm.LocalOptions{}), time.Now()
+		defer a.Close()
+		err := comm.Run(t.Context(), l.Endpoints(), func(e comm.Endpoint) error {
+			g, err := e.Group("dp", []int{0, 1})
+			if err != nil {
+				return err
+			}
+			x := a.NewZero(tensor.Gradient, tensor.FP32, 1<<16) // too large for the short way, which needs no token
+			x.F32()[0] = float32(1 + e.Rank())
+			w := g.AllReduceStart(x, tensor.Sum)
+			<-time.After(time.Minute)
+			if x.F32()[0] != float32(1+e.Rank()) {
+				t.Errorf("rank %d: somebody reduced while the rank computed", e.Rank())
+			}
+			<-time.After(time.Minute)
+			e.Token().Yield()
+			<-time.After(time.Minute)
+			if x.F32()[0] != 3 {
+				t.Errorf("rank %d: nobody reduced when the rank had yielded", e.Rank())
+			}
+			return w.Wait()
+		})
+		if err := firstError(err, l.Close()); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(begin); d != 3*time.Minute {
+			t.Errorf("the program took %v", d)
+		}
+	})
+}
+
+// TestAfterClose calls what can no longer be done.
+func TestAfterClose(t *testing.T) {
+	a, l := tensor.NewArena(tensor.ArenaOptions{Chunk: 1 << 16}), comm.NewLocal(2, comm.LocalOptions{})
+	defer a.Close()
+	x := a.NewZero(tensor.Gradient, tensor.FP32, 4)
+	var groups [2]*comm.Group
+	for r := range groups {
+		g, err := l.Rank(r).Group("dp", []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		groups[r] = g
 	}
-	err := comm.Run(context.Background(), l.Endpoints(), func(e comm.Endpoint) error {
-		g, err := e.Group("world", ranks)
+	if err := firstError(l.Rank(1).Close(), l.Rank(1).Close()); err != nil {
+		t.Fatal(err)
+	}
+	g := groups[1]
+	for name, err := range map[string]error{
+		"all-reduce": g.AllReduce(x, tensor.Sum),
+		"started":    g.AllReduceStart(x, tensor.Sum).Wait(),
+		"send":       g.Send(x, 0),
+		"receive":    g.RecvStart(x, 0).Wait(),
+	} {
+		if !errors.Is(err, comm.ErrClosed) {
+			t.Errorf("%s of a rank that has left: %v", name, err)
+		}
+	}
+	if _, err := l.Rank(1).Group("new", []int{1}); !errors.Is(err, comm.ErrClosed) {
+		t.Errorf("a group of a rank that has left: %v", err)
+	}
+	if err := l.Err(); err != nil {
+		t.Errorf("the world has failed: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := groups[0].AllReduce(x, tensor.Sum); !errors.Is(err, comm.ErrClosed) {
+		t.Errorf("an operation of a closed world: %v", err)
+	}
+}
+
+// TestPanicInBackground holds that a started operation on a tensor that its rank has freed, which is the rank's bug,
+// ends the world and not the process.
+func TestPanicInBackground(t *testing.T) {
+	a, l := tensor.NewArena(tensor.ArenaOptions{}), comm.NewLocal(2, comm.LocalOptions{})
+	defer a.Close()
+	err := comm.Run(t.Context(), l.Endpoints(), func(e comm.Endpoint) error {
+		g, err := e.Group("dp", []int{0, 1})
 		if err != nil {
 			return err
 		}
-		return f(g, arenas[e.Rank()])
+		x := a.NewZero(tensor.Gradient, tensor.FP32, 1<<16)
+		if e.Rank() == 0 {
+			x.Free()
+		}
+		w := g.AllReduceStart(x, tensor.Sum)
+		e.Token().Release()
+		defer e.Token().Acquire()
+		for e.Err() == nil {
+			<-time.After(time.Millisecond)
+		}
+		return w.Wait()
 	})
-	if err != nil {
-		tb.Fatal(err)
+	if _, ok := errors.AsType[*comm.PanicError](err); !ok {
+		t.Errorf("the world says %v", err)
 	}
 	if err := l.Close(); err != nil {
-		tb.Fatal(err)
+		t.Error(err)
 	}
 }
 
-// collectives are the operations that are measured: on a total of n elements, by the convention of nccl-tests.
-var collectives = []struct {
-	name string
-	run  func(g *comm.Group, big, other, part *tensor.Tensor) error
-}{
-	{"allreduce", func(g *comm.Group, big, other, _ *tensor.Tensor) error { return g.AllReduceTo(other, big, tensor.Sum) }},
-	{"allreduceinplace", func(g *comm.Group, big, _, _ *tensor.Tensor) error { return g.AllReduce(big, tensor.Max) }},
-	{"allgather", func(g *comm.Group, big, _, part *tensor.Tensor) error { return g.AllGather(big, part) }},
-	{"reducescatter", func(g *comm.Group, big, _, part *tensor.Tensor) error {
-		return g.ReduceScatter(part, big, tensor.Sum)
-	}},
-	{"alltoall", func(g *comm.Group, big, other, _ *tensor.Tensor) error { return g.AllToAll(other, big) }},
-	{"barrier", func(g *comm.Group, _, _, _ *tensor.Tensor) error { return g.Barrier() }},
-	{"broadcast", func(g *comm.Group, big, _, _ *tensor.Tensor) error { return g.Broadcast(big, 0) }},
-	{"sendrecv", func(g *comm.Group, big, _, _ *tensor.Tensor) error {
-		if g.Rank()%2 == 0 {
-			return g.Send(big, g.Rank()+1)
+// TestCosts are the small facts about operations.
+func TestCosts(t *testing.T) {
+	for _, tc := range []struct {
+		op   comm.Op
+		n    int
+		want float64
+	}{
+		{comm.AllReduce, 4, 1.5},
+		{comm.AllReduce, 1, 0},
+		{comm.AllGather, 4, 0.75},
+		{comm.ReduceScatter, 2, 0.5},
+		{comm.AllToAll, 8, 0.875},
+		{comm.AllToAllV, 8, 0.875},
+		{comm.Gather, 2, 0.5},
+		{comm.Scatter, 2, 0.5},
+		{comm.Broadcast, 4, 1},
+		{comm.Reduce, 4, 1},
+		{comm.Send, 2, 1},
+		{comm.Recv, 2, 1},
+		{comm.Barrier, 2, 0},
+	} {
+		if got := tc.op.BusFactor(tc.n); got != tc.want {
+			t.Errorf("bus factor of %v over %d is %v, want %v", tc.op, tc.n, got, tc.want)
 		}
-		return g.Recv(big, g.Rank()-1)
-	}},
-}
-
-func BenchmarkLocal(b *testing.B) {
-	for _, op := range collectives {
-		for _, ranks := range []int{1, 2, 4} {
-			for _, size := range []unit.Bytes{unit.KiB, 64 * unit.KiB, unit.MiB, 16 * unit.MiB, 64 * unit.MiB} {
-				b.Run(fmt.Sprintf("op=%s/ranks=%d/bytes=%s", op.name, ranks, size.Exact()), func(b *testing.B) {
-					b.SetBytes(int64(size))
-					n := int(size) / tensor.FP32.Size()
-					world(b, ranks, func(g *comm.Group, a *tensor.Arena) error {
-						big := a.NewZero(tensor.Communication, tensor.FP32, n)
-						other := a.NewZero(tensor.Communication, tensor.FP32, n)
-						part := a.NewZero(tensor.Communication, tensor.FP32, n/ranks)
-						if err := g.Barrier(); err != nil {
-							return err
-						}
-						if g.Rank() == 0 {
-							b.ResetTimer()
-						}
-						for range b.N {
-							if err := op.run(g, big, other, part); err != nil {
-								return err
-							}
-						}
-						return nil
-					})
-				})
-			}
+	}
+	a := tensor.NewArena(tensor.ArenaOptions{Meta: true})
+	big, small := a.New(tensor.Gradient, tensor.BF16, 12), a.New(tensor.Gradient, tensor.BF16, 4)
+	for _, tc := range []struct {
+		call comm.Call
+		want int
+	}{
+		{comm.Call{Op: comm.Barrier}, 0},
+		{comm.Call{Op: comm.AllReduce, Dst: big, Src: big}, 24},
+		{comm.Call{Op: comm.AllGather, Dst: big, Src: small}, 24},
+		{comm.Call{Op: comm.ReduceScatter, Dst: small, Src: big}, 24},
+		{comm.Call{Op: comm.Gather, Peer: 1, Src: small}, 24},
+		{comm.Call{Op: comm.Scatter, Peer: 1, Dst: small}, 24},
+		{comm.Call{Op: comm.Scatter, Dst: small, Src: big}, 24},
+		{comm.Call{Op: comm.AllToAll, Dst: big, Src: big}, 24},
+		{comm.Call{Op: comm.AllToAllV, Dst: big, Src: big, SendCounts: []int{1, 2, 3}}, 12},
+		{comm.Call{Op: comm.Broadcast, Dst: small}, 8},
+		{comm.Call{Op: comm.Recv, Dst: small}, 8},
+		{comm.Call{Op: comm.Send, Src: small}, 8},
+	} {
+		if got := tc.call.Size(3); got != tc.want {
+			t.Errorf("size of %v is %d, want %d", tc.call.Op, got, tc.want)
 		}
 	}
 }
