@@ -126,14 +126,18 @@ func TestAfterClose(t *testing.T) {
 // TestPanicInBackground holds that a started operation on a tensor that its rank has freed, which is the rank's bug,
 // ends the world and not the process.
 func TestPanicInBackground(t *testing.T) {
-	a, l := tensor.NewArena(tensor.ArenaOptions{}), comm.NewLocal(2, comm.LocalOptions{})
-	defer a.Close()
+	l := comm.NewLocal(2, comm.LocalOptions{})
+	arenas := [2]*tensor.Arena{}
+	for i := range arenas {
+		arenas[i] = tensor.NewArena(tensor.ArenaOptions{Chunk: 1 << 20})
+		defer arenas[i].Close()
+	}
 	err := comm.Run(t.Context(), l.Endpoints(), func(e comm.Endpoint) error {
 		g, err := e.Group("dp", []int{0, 1})
 		if err != nil {
 			return err
 		}
-		x := a.NewZero(tensor.Gradient, tensor.FP32, 1<<16)
+		x := arenas[e.Rank()].NewZero(tensor.Gradient, tensor.FP32, 1<<16)
 		if e.Rank() == 0 {
 			x.Free()
 		}
