@@ -24,7 +24,7 @@ func draftOf(c Config) draft {
 	}
 	if c.Window.Size > 0 {
 		for layer := range c.Layers {
-			d.layerTypes = append(d.layerTypes, layerType(c.Window.Covers(layer)))
+			d.layerTypes = append(d.layerTypes, c.Window.layerType(layer))
 		}
 	}
 	d.topk = "greedy"
@@ -37,12 +37,18 @@ func draftOf(c Config) draft {
 	return d
 }
 
-// layerType returns what transformers calls a layer with or without a window.
-func layerType(window bool) string {
-	if window {
-		return "sliding_attention"
+// What transformers calls layers without and with a window.
+const (
+	fullLayer    = "full_attention"
+	slidingLayer = "sliding_attention"
+)
+
+// layerType returns what transformers calls a layer.
+func (w Window) layerType(layer int) string {
+	if w.Covers(layer) {
+		return slidingLayer
 	}
-	return "full_attention"
+	return fullLayer
 }
 
 // settle returns the Config of a draft that was read from n.
@@ -78,12 +84,12 @@ func (d *draft) settleWindow(r *document.Reader, n *document.Node) {
 
 // matching returns the window, of the same size, that covers just the layers listed as sliding.
 func (w Window) matching(types []string) (Window, bool) {
-	first := slices.Index(types, layerType(true))
+	first := slices.Index(types, slidingLayer)
 	if first < 0 {
-		return Window{}, !slices.ContainsFunc(types, func(t string) bool { return t != layerType(false) })
+		return Window{}, !slices.ContainsFunc(types, func(t string) bool { return t != fullLayer })
 	}
 	candidates := []Window{w, {Size: w.Size}, {Size: w.Size, From: first}}
-	if gap := slices.Index(types[first:], layerType(false)); gap >= 0 {
+	if gap := slices.Index(types[first:], fullLayer); gap >= 0 {
 		every := first + gap + 1
 		candidates = append(candidates, Window{Size: w.Size, FullEvery: every}, Window{Size: w.Size, From: first, FullEvery: every})
 	}
@@ -98,7 +104,7 @@ func (w Window) matching(types []string) (Window, bool) {
 // fits tells whether w covers just the layers listed as sliding.
 func (w Window) fits(types []string) bool {
 	for layer, kind := range types {
-		if layerType(w.Covers(layer)) != kind {
+		if w.layerType(layer) != kind {
 			return false
 		}
 	}

@@ -84,39 +84,65 @@ func TestReadVariants(t *testing.T) {
 		name, text string
 		check      func(model.Config) bool
 	}{
-		{"heads default", `{"model_type": "llama", ` + sizes + `}`,
-			func(c model.Config) bool { return c.KVHeads == 4 && c.HeadDim == 16 }},
-		{"class wins over type", `{"architectures": ["Qwen3ForCausalLM"], "model_type": "llama", ` + sizes + `}`,
-			func(c model.Config) bool { return c.Architecture == model.Qwen3 && c.QKNorm == model.HeadQKNorm }},
-		{"biases", `{"model_type": "llama", "attention_bias": true, "mlp_bias": true, ` + sizes + `}`,
-			func(c model.Config) bool { return c.Bias == model.Bias{QKV: true, Output: true, MLP: true} }},
-		{"rope parameters", `{"model_type": "llama", "rope_parameters": {"rope_theta": 5e5, "rope_type": "linear", "factor": 2}, ` + sizes + `}`,
+		{
+			"heads default", `{"model_type": "llama", ` + sizes + `}`,
+			func(c model.Config) bool { return c.KVHeads == 4 && c.HeadDim == 16 },
+		},
+		{
+			"class wins over type", `{"architectures": ["Qwen3ForCausalLM"], "model_type": "llama", ` + sizes + `}`,
+			func(c model.Config) bool { return c.Architecture == model.Qwen3 && c.QKNorm == model.HeadQKNorm },
+		},
+		{
+			"biases", `{"model_type": "llama", "attention_bias": true, "mlp_bias": true, ` + sizes + `}`,
+			func(c model.Config) bool { return c.Bias == model.Bias{QKV: true, Output: true, MLP: true} },
+		},
+		{
+			"rope parameters", `{"model_type": "llama", "rope_parameters": {"rope_theta": 5e5, "rope_type": "linear", "factor": 2}, ` + sizes + `}`,
 			func(c model.Config) bool {
 				return c.Rope.Theta == 5e5 && c.Rope.Scaling == model.LinearScaling && c.Rope.Factor == 2
-			}},
-		{"both names of the type", `{"model_type": "llama", "rope_scaling": {"type": "longrope", "rope_type": "linear", "factor": 2}, ` + sizes + `}`,
-			func(c model.Config) bool { return c.Rope.Scaling == model.LinearScaling }},
-		{"yarn's defaults", `{"model_type": "llama", "max_position_embeddings": 99, "rope_scaling": {"rope_type": "yarn", "factor": 4}, ` + sizes + `}`,
+			},
+		},
+		{
+			"both names of the type", `{"model_type": "llama", "rope_scaling": {"type": "longrope", "rope_type": "linear", "factor": 2}, ` + sizes + `}`,
+			func(c model.Config) bool { return c.Rope.Scaling == model.LinearScaling },
+		},
+		{
+			"yarn's defaults", `{"model_type": "llama", "max_position_embeddings": 99, "rope_scaling": {"rope_type": "yarn", "factor": 4}, ` + sizes + `}`,
 			func(c model.Config) bool {
 				return c.Rope.BetaFast == 32 && c.Rope.BetaSlow == 1 && c.Rope.OriginalContext == 99
-			}},
-		{"window from a layer", `{"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 16, "max_window_layers": 6, ` + sizes + `}`,
-			func(c model.Config) bool { return c.Window == model.Window{Size: 16, From: 6} && c.Window.Covers(6) }},
-		{"window by layer types", `{"model_type": "qwen3", "use_sliding_window": true, "sliding_window": 16, "layer_types": [
+			},
+		},
+		{
+			"window from a layer", `{"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 16, "max_window_layers": 6, ` + sizes + `}`,
+			func(c model.Config) bool { return c.Window == model.Window{Size: 16, From: 6} && c.Window.Covers(6) },
+		},
+		{
+			"window by layer types", `{"model_type": "qwen3", "use_sliding_window": true, "sliding_window": 16, "layer_types": [
 			"sliding_attention", "sliding_attention", "sliding_attention", "full_attention",
 			"sliding_attention", "sliding_attention", "sliding_attention", "full_attention"], ` + sizes + `}`,
-			func(c model.Config) bool { return c.Window == model.Window{Size: 16, FullEvery: 4} }},
-		{"all layers full", `{"model_type": "gemma2", "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention",
+			func(c model.Config) bool { return c.Window == model.Window{Size: 16, FullEvery: 4} },
+		},
+		{
+			"all layers full", `{"model_type": "gemma2", "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention",
 			"full_attention", "full_attention", "full_attention", "full_attention"], ` + sizes + `}`,
-			func(c model.Config) bool { return c.Window == model.Window{} }},
-		{"dense first layers", `{"model_type": "qwen3_moe", "mlp_only_layers": [0, 1], "moe_intermediate_size": 32, ` + sizes + `}`,
-			func(c model.Config) bool { return !c.HasExperts(1) && c.HasExperts(2) }},
-		{"every second layer", `{"model_type": "qwen2_moe", "decoder_sparse_step": 2, "moe_intermediate_size": 32, ` + sizes + `}`,
-			func(c model.Config) bool { return !c.HasExperts(0) && c.HasExperts(1) && c.Experts.Count == 60 }},
-		{"first Gemma", `{"model_type": "gemma", "hidden_act": "gelu", "hidden_activation": null, ` + sizes + `}`,
-			func(c model.Config) bool { return c.Activation == model.GeGLU && c.EmbeddingScale == 8 }},
-		{"unknown but harmless", `{"model_type": "llama", "my_own_note": "hello", "is_llama_config": true, ` + sizes + `}`,
-			func(c model.Config) bool { return c.Layers == 8 }},
+			func(c model.Config) bool { return c.Window == model.Window{} },
+		},
+		{
+			"dense first layers", `{"model_type": "qwen3_moe", "mlp_only_layers": [0, 1], "moe_intermediate_size": 32, ` + sizes + `}`,
+			func(c model.Config) bool { return !c.HasExperts(1) && c.HasExperts(2) },
+		},
+		{
+			"every second layer", `{"model_type": "qwen2_moe", "decoder_sparse_step": 2, "moe_intermediate_size": 32, ` + sizes + `}`,
+			func(c model.Config) bool { return !c.HasExperts(0) && c.HasExperts(1) && c.Experts.Count == 60 },
+		},
+		{
+			"first Gemma", `{"model_type": "gemma", "hidden_act": "gelu", "hidden_activation": null, ` + sizes + `}`,
+			func(c model.Config) bool { return c.Activation == model.GeGLU && c.EmbeddingScale == 8 },
+		},
+		{
+			"unknown but harmless", `{"model_type": "llama", "my_own_note": "hello", "is_llama_config": true, ` + sizes + `}`,
+			func(c model.Config) bool { return c.Layers == 8 },
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -160,8 +186,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := model.Read(data)
 		if err != nil {
-			lines := strings.Split(err.Error(), "\n")
-			for _, line := range lines {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
 				if !strings.HasPrefix(line, "model: ") {
 					t.Fatalf("error line without owner: %q", line)
 				}

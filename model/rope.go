@@ -78,14 +78,14 @@ func scalingFields(rope *Rope) []document.Field {
 func parameters(rope *Rope) document.Codec {
 	return document.Codec{
 		Decode: func(r *document.Reader, n *document.Node) {
-			if n.Get(layerType(false)) == nil {
+			if n.Get(fullLayer) == nil {
 				decodeParameters(r, n, rope)
 				return
 			}
 			local := Rope{Theta: rope.LocalTheta, Fraction: rope.Fraction}
 			both := document.Map(
-				field(layerType(false), document.Codec{Decode: func(r *document.Reader, n *document.Node) { decodeParameters(r, n, rope) }}),
-				field(layerType(true), document.Codec{Decode: func(r *document.Reader, n *document.Node) { decodeParameters(r, n, &local) }}),
+				field(fullLayer, document.Codec{Decode: func(r *document.Reader, n *document.Node) { decodeParameters(r, n, rope) }}),
+				field(slidingLayer, document.Codec{Decode: func(r *document.Reader, n *document.Node) { decodeParameters(r, n, &local) }}),
 			)
 			both.Decode(r, n)
 			rope.LocalTheta = local.Theta

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"strings"
 
 	"carve/unit"
 )
@@ -60,9 +61,21 @@ func (l *lister) add(name string, kind Kind, shape ...int) {
 }
 
 // linear appends a map and, where it has one, its bias.
-func (l *lister) linear(name string, kind Kind, out, in int, bias bool) {
+func (l *lister) linear(name string, kind Kind, out, in int) {
 	l.add(name+".weight", kind, out, in)
-	if bias {
+	l.bias(name, kind, out)
+}
+
+// bias appends the bias of a map, if it has one.
+func (l *lister) bias(name string, kind Kind, out int) {
+	has := l.c.Bias.QKV
+	switch {
+	case kind != AttentionMap:
+		has = l.c.Bias.MLP
+	case strings.HasSuffix(name, "attn.o_proj") || strings.HasSuffix(name, "attn.c_proj"):
+		has = l.c.Bias.Output
+	}
+	if has {
 		l.add(name+".bias", kind, out)
 	}
 }
@@ -108,9 +121,9 @@ func (l *lister) block(layer int) {
 // grouped appends attention with grouped heads.
 func (l *lister) grouped() {
 	c := l.c
-	l.linear("self_attn.q_proj", AttentionMap, c.QuerySize(), c.Hidden, c.Bias.QKV)
-	l.linear("self_attn.k_proj", AttentionMap, c.KVSize(), c.Hidden, c.Bias.QKV)
-	l.linear("self_attn.v_proj", AttentionMap, c.KVSize(), c.Hidden, c.Bias.QKV)
+	l.linear("self_attn.q_proj", AttentionMap, c.QuerySize(), c.Hidden)
+	l.linear("self_attn.k_proj", AttentionMap, c.KVSize(), c.Hidden)
+	l.linear("self_attn.v_proj", AttentionMap, c.KVSize(), c.Hidden)
 	switch c.QKNorm {
 	case HeadQKNorm:
 		l.norm("self_attn.q_norm", c.HeadDim)
@@ -120,7 +133,7 @@ func (l *lister) grouped() {
 		l.norm("self_attn.k_norm", c.KVSize())
 	case NoQKNorm:
 	}
-	l.linear("self_attn.o_proj", AttentionMap, c.Hidden, c.QuerySize(), c.Bias.Output)
+	l.linear("self_attn.o_proj", AttentionMap, c.Hidden, c.QuerySize())
 }
 
 // latent appends multi-head latent attention.
@@ -143,10 +156,10 @@ func (l *lister) latent() {
 func (l *lister) feedForward(path string, kind Kind, width int, names [3]string) {
 	c := l.c
 	if c.Activation.Gated() {
-		l.linear(path+names[0], kind, width, c.Hidden, c.Bias.MLP)
+		l.linear(path+names[0], kind, width, c.Hidden)
 	}
-	l.linear(path+names[1], kind, width, c.Hidden, c.Bias.MLP)
-	l.linear(path+names[2], kind, c.Hidden, width, c.Bias.MLP)
+	l.linear(path+names[1], kind, width, c.Hidden)
+	l.linear(path+names[2], kind, c.Hidden, width)
 }
 
 // experts appends the router, the experts and what they share.
@@ -196,11 +209,11 @@ func (l *lister) gpt2() {
 	for layer := range c.Layers {
 		l.layer, l.prefix = layer, fmt.Sprintf("transformer.h.%d.", layer)
 		l.norm("ln_1", c.Hidden)
-		l.conv("attn.c_attn", AttentionMap, c.Hidden, c.QuerySize()+2*c.KVSize(), c.Bias.QKV)
-		l.conv("attn.c_proj", AttentionMap, c.QuerySize(), c.Hidden, c.Bias.Output)
+		l.conv("attn.c_attn", AttentionMap, c.Hidden, c.QuerySize()+2*c.KVSize())
+		l.conv("attn.c_proj", AttentionMap, c.QuerySize(), c.Hidden)
 		l.norm("ln_2", c.Hidden)
-		l.conv("mlp.c_fc", MLP, c.Hidden, c.FFN, c.Bias.MLP)
-		l.conv("mlp.c_proj", MLP, c.FFN, c.Hidden, c.Bias.MLP)
+		l.conv("mlp.c_fc", MLP, c.Hidden, c.FFN)
+		l.conv("mlp.c_proj", MLP, c.FFN, c.Hidden)
 	}
 	l.layer, l.prefix = -1, ""
 	l.norm("transformer.ln_f", c.Hidden)
@@ -210,9 +223,7 @@ func (l *lister) gpt2() {
 }
 
 // conv appends a map stored [in out], as GPT-2's, and its bias.
-func (l *lister) conv(name string, kind Kind, in, out int, bias bool) {
+func (l *lister) conv(name string, kind Kind, in, out int) {
 	l.add(name+".weight", kind, in, out)
-	if bias {
-		l.add(name+".bias", kind, out)
-	}
+	l.bias(name, kind, out)
 }

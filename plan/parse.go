@@ -244,9 +244,8 @@ func faults(r *document.Reader, n *document.Node, err error) {
 	if err == nil {
 		return
 	}
-	var file *fileError
 	text := err.Error()
-	if !errors.As(err, &file) {
+	if _, ok := errors.AsType[*fileError](err); !ok {
 		for _, name := range []string{"model: ", "cluster: "} {
 			text = strings.TrimPrefix(text, name)
 		}

@@ -35,7 +35,7 @@ func anyPlan(t *rapid.T) plan.Plan {
 		p.Model.Origin, p.Model.Name = plan.Inline, ""
 	}
 	size := func(name string) int { return rapid.IntRange(1, 1<<20).Draw(t, name) }
-	real := func(name string) float64 { return rapid.Float64().Draw(t, name) }
+	number := func(name string) float64 { return rapid.Float64().Draw(t, name) }
 	p.Workload.Sequence, p.Workload.GlobalBatch = size("sequence"), size("batch")
 	if rapid.Bool().Draw(t, "by tokens") {
 		p.Workload.Tokens = unit.Count(rapid.Int64Range(1, 1<<53).Draw(t, "tokens"))
@@ -65,9 +65,9 @@ func anyPlan(t *rapid.T) plan.Plan {
 	p.Offload = pick[plan.Offload](t, "offload", 2)
 	p.Optimizer = plan.Optimizer{
 		Name: pick[plan.OptimizerName](t, "optimizer", 3), Schedule: pick[plan.RateSchedule](t, "rates", 4),
-		LearningRate: real("rate"), MinRatio: real("ratio"), Warmup: size("warmup"), Decay: real("decay"),
-		Beta1: real("beta1"), Beta2: real("beta2"), Epsilon: real("eps"), Momentum: real("momentum"),
-		WeightDecay: real("weight decay"), Clip: real("clip"),
+		LearningRate: number("rate"), MinRatio: number("ratio"), Warmup: size("warmup"), Decay: number("decay"),
+		Beta1: number("beta1"), Beta2: number("beta2"), Epsilon: number("eps"), Momentum: number("momentum"),
+		WeightDecay: number("weight decay"), Clip: number("clip"),
 	}
 	p.Checkpoint = plan.Checkpoint{Every: size("checkpoint"), Keep: size("keep")}
 	p.Engine = pick[plan.Engine](t, "engine", 2)
@@ -201,7 +201,7 @@ func TestBatchRemedyIsLegal(t *testing.T) {
 			if word == "or" {
 				continue
 			}
-			p.Workload.GlobalBatch = int(number(t, word))
+			p.Workload.GlobalBatch = int(decimal(t, word))
 			if err := p.Validate(); err != nil {
 				t.Fatalf("advice %s is not legal: %v", word, err)
 			}
@@ -209,8 +209,8 @@ func TestBatchRemedyIsLegal(t *testing.T) {
 	})
 }
 
-// number reads a decimal.
-func number(t *rapid.T, word string) (n int64) {
+// decimal reads a decimal number.
+func decimal(t *rapid.T, word string) (n int64) {
 	for _, r := range word {
 		if r < '0' || r > '9' {
 			t.Fatalf("%q is not a number", word)

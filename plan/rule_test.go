@@ -28,8 +28,7 @@ func TestEveryRuleHasABadFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = plan.Load(data, files)
-		var all plan.Violations
-		if errors.As(err, &all) {
+		if all, ok := errors.AsType[plan.Violations](err); ok {
 			for _, v := range all {
 				caught[v.Rule] = true
 			}

@@ -96,7 +96,7 @@ func fits(sums []float64, tail float64, chunks int, bound float64) bool {
 	if end < chunks {
 		return false
 	}
-	for used := 0; used < chunks; used++ {
+	for range chunks {
 		start := end - 1
 		for start > 0 && sums[end]-sums[start-1]+tail <= bound {
 			start--

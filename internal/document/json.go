@@ -74,7 +74,7 @@ func (p *jsonParser) syntax(err error) error {
 	before := string(p.data[:min(int(fault.Offset), len(p.data))])
 	line := 1 + strings.Count(before, "\n")
 	column := len(before) - strings.LastIndexByte(before, '\n') - 1
-	return fmt.Errorf("line %d, column %d: not JSON: %s", line, max(column, 1), fault)
+	return fmt.Errorf("line %d, column %d: not JSON: %w", line, max(column, 1), fault)
 }
 
 // place returns the line and column of the next token.

@@ -3,6 +3,7 @@ package document
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -70,7 +71,7 @@ func (r *Reader) Failed() bool { return r.count > 0 }
 func (r *Reader) Err() error {
 	faults := r.faults
 	if rest := r.count - len(faults); rest > 0 {
-		faults = append(faults[:len(faults):len(faults)], fmt.Errorf("%s: %d more like these", r.owner, rest))
+		faults = append(slices.Clip(faults), fmt.Errorf("%s: %d more like these", r.owner, rest))
 	}
 	return errors.Join(faults...)
 }
