@@ -52,6 +52,11 @@ func TestPrepareOptionErrors(t *testing.T) {
 	if !errors.Is(err, ErrNoText) || !strings.Contains(err.Error(), "skipped 2 binary; choose another path") {
 		t.Error(err)
 	}
+	s = open(t, tree(t, map[string]string{"a.jsonl": "\n" + `{"text":""}` + "\n\n"}), SourceOptions{})
+	_, err = Prepare(t.Context(), s, token.Bytes{}, PrepareOptions{Cache: t.TempDir()})
+	if !errors.Is(err, ErrNoText) || !strings.HasSuffix(err.Error(), "every document is empty; choose another path") {
+		t.Error(err)
+	}
 }
 
 // mute is a tokenizer without an end-of-text token.

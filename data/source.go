@@ -180,8 +180,11 @@ func (s *Source) openFolder(ctx context.Context, opts SourceOptions) error {
 	return s.errNoText(s.skipped)
 }
 
-// errNoText says that all files were skipped, and why.
+// errNoText says why a source has no text.
 func (s *Source) errNoText(skipped Skipped) error {
+	if skipped == (Skipped{}) {
+		return fmt.Errorf("data: %w in %s: every document is empty; choose another path", ErrNoText, s.path)
+	}
 	return fmt.Errorf("data: %w in %s: skipped %s; choose another path or other extensions", ErrNoText, s.path, skipped)
 }
 
