@@ -74,7 +74,9 @@ func (w *worker) publish(stop bool, steps int) error {
 	mine := w.board.mine.F64()
 	mine[lossSlot] = w.loss
 	mine[waitSlot] = float64(w.waited.Nanoseconds())
-	mine[exposeSlot] = float64(w.reducer.Exposed()) * 1e9
+	exposed := w.end.Waited()
+	mine[exposeSlot] = float64(exposed-w.exposed) * 1e9
+	w.exposed = exposed
 	mine[stopSlot], mine[stepsSlot] = 0, float64(steps)
 	if stop {
 		mine[stopSlot] = 1

@@ -10,6 +10,7 @@ import (
 	"carve/data"
 	"carve/mesh"
 	"carve/plan"
+	"carve/trace"
 	"carve/unit"
 
 	"github.com/cespare/xxhash/v2"
@@ -39,16 +40,13 @@ type job struct {
 // others.
 func (j *job) launch(ctx context.Context, work func(context.Context, *worker) error) error {
 	world := comm.NewLocal(j.plan.Layout.World(), comm.LocalOptions{})
-	workers := make([]*worker, world.Size())
+	workers, ends := make([]*worker, world.Size()), make([]comm.Endpoint, world.Size())
 	for rank := range workers {
-		workers[rank] = &worker{job: j, plan: j.plan, end: world.Rank(rank), report: j.report}
-		if j.timelines != nil {
-			j.timelines[rank] = newTimeline(rank, j.now)
-			workers[rank].timeline = j.timelines[rank]
-		}
+		workers[rank] = j.newWorker(world.Rank(rank))
+		ends[rank] = workers[rank].end
 	}
 	j.ledger = ledger{holds: make([][]string, world.Size()), shards: make([][]checkpoint.Tensor, world.Size())}
-	err := comm.Run(ctx, world.Endpoints(), func(end comm.Endpoint) error {
+	err := comm.Run(ctx, ends, func(end comm.Endpoint) error {
 		w := workers[end.Rank()]
 		return w.guard(func() error { return work(ctx, w) })
 	})
@@ -59,6 +57,19 @@ func (j *job) launch(ctx context.Context, work func(context.Context, *worker) er
 		w.close()
 	}
 	return err
+}
+
+// newWorker makes a rank that has nothing yet but its place, its timeline and a measure of its communication.
+func (j *job) newWorker(end comm.Endpoint) *worker {
+	w := &worker{job: j, plan: j.plan, report: j.report}
+	o := comm.ObserveOptions{Clock: func() trace.Tick { return trace.Tick(j.now()) }}
+	if j.timelines != nil {
+		w.timeline = newTimeline(end.Rank(), j.now)
+		o.Trace = w.timeline.recorder
+		j.timelines[end.Rank()] = w.timeline
+	}
+	w.end = comm.Observe(end, o)
+	return w
 }
 
 // run is the life of one rank in training.

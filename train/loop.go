@@ -66,6 +66,7 @@ func (w *worker) advance(ctx context.Context) (stop bool, err error) {
 		return false, w.explain(fmt.Sprintf("the loss is %v", loss))
 	}
 	stop = w.board.first(stopSlot) != 0
+	w.timeline.step(n+1, int64(w.plan.StepTokens()))
 	w.tell(norm, loss, seconds(w.job.now()-start))
 	return stop, w.due(stop)
 }

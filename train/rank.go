@@ -13,6 +13,7 @@ import (
 	"carve/optim"
 	"carve/plan"
 	"carve/tensor"
+	"carve/unit"
 )
 
 // worker is one rank: its memory, its device, its part of the model and its place among the others. One
@@ -20,7 +21,7 @@ import (
 type worker struct {
 	job   *job
 	plan  plan.Plan // the job's, with this rank's knowledge of the number of steps
-	end   comm.Endpoint
+	end   *comm.Observed
 	world *comm.Group
 	rank  *nn.Rank
 
@@ -40,6 +41,7 @@ type worker struct {
 	timeline        *timeline
 
 	waited  time.Duration // for the samples of this step
+	exposed unit.Seconds  // that communication kept the rank waiting, up to the last exchange of results
 	loss    float64       // of this step so far
 	suspect int           // the first micro-batch of this step whose loss is not finite
 	at      place
@@ -86,7 +88,7 @@ func (w *worker) buildModel() error {
 	}
 	w.model.Init(r)
 	w.reducer = optim.NewReducer(r, w.model, optim.ReducerOptions{
-		Mode: reduceMode(p.Layout.Zero.Reduce), Bucket: p.Layout.Zero.Bucket, Clock: w.job.now,
+		Mode: reduceMode(p.Layout.Zero.Reduce), Bucket: p.Layout.Zero.Bucket,
 	})
 	w.norm = optim.NewNorm(r, w.model)
 	if w.optimizer, err = newOptimizer(r, w.model, p.Optimizer); err != nil {
