@@ -36,7 +36,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				// The runtime takes a little itself when goroutines park on one processor and wake on another.
-				if allocated >= measured/2 {
+				if allocated >= measured { // one a step
 					t.Errorf("%d allocations in %d steps", allocated, measured)
 				}
 			})
