@@ -6,12 +6,6 @@ import (
 	"carve/tensor/internal/kernel"
 )
 
-// Rows of the blocks that attention works in.
-const (
-	queryBlock = 64
-	keyBlock   = 64
-)
-
 // Attention implements [AttentionDevice].
 func (c *CPU) Attention(op Attention) {
 	op.check("attention")
@@ -44,253 +38,153 @@ func (op *Attention) check(name string) {
 	}
 }
 
-// attentionShape is the sizes that forward and backward share.
-type attentionShape struct {
-	mask
-	batch, heads, group, width int // B, K, A/K, D
-}
-
-func shapeOf(op *Attention) attentionShape {
-	return attentionShape{mask: maskOf(op), batch: op.Batch, heads: op.K.Heads, group: op.Q.Heads / op.K.Heads, width: op.Q.Width}
-}
-
-// keySpan is block j of the keys, querySpan block i of the queries.
-func (s *attentionShape) keySpan(j int) span {
-	return span{j * keyBlock, min((j+1)*keyBlock, s.keys)}
-}
-
-func (s *attentionShape) querySpan(i int) span {
-	return span{i * queryBlock, min((i+1)*queryBlock, s.rows)}
-}
-
-func (s *attentionShape) keyBlocks() int   { return (s.keys + keyBlock - 1) / keyBlock }
-func (s *attentionShape) queryBlocks() int { return (s.rows + queryBlock - 1) / queryBlock }
-
-// attention is the task of Attention. An item is some blocks of queries of the heads that share a key-value head of one
-// sequence. Its worker packs the keys and values once and then takes block after block of queries through all keys
-// that they see.
+// attention is the task of Attention. An item is some panels of queries of the heads that share a key-value head of one
+// sequence. Its worker lays out the keys and values once and then takes panel after panel of queries through all
+// keys that they see. Everything is transposed, Sᵀ = K·Qᵀ and Outᵀ = Vᵀ·Pᵀ: so the softmax runs along whole vectors of
+// queries, and Pᵀ lies as the second product wants it.
 type attention[T kernel.Float] struct {
-	attentionShape
-	c       *CPU
-	v       kernel.Vector[T]
+	attentionShape[T]
 	q, k, x Columns // query, key, value
 	out     lines[T]
 	lse     []T
-	scale   float64
 	merge   bool
 	splits  int // items of a key-value head
 	s       scratch[T]
-	stripes []attentionWorker[T]
+	workers []attentionWorker[T]
 }
 
 // attentionWorker is one worker's memory.
 type attentionWorker[T kernel.Float] struct {
-	keys, values []kernel.PackedB // a block each
-	scores       []T              // [queryBlock keyBlock]
-	acc          []T              // [queryBlock D]
-	top, sum     []T              // [queryBlock]
-	row          []T              // [D]
+	keys           []T // [SK D], rows laid apart
+	valuesT        []T // [D SK], rows laid apart
+	qT             kernel.PackedB
+	scores         []T // [keyChunk P]
+	spare          kernel.PackedB
+	accT           []T // [D P]
+	rows           []T // [P D]
+	top, sum, keep []T // [P]
+	row            []T // [D]
 }
 
 func (t *attention[T]) run(o *ops[T], op Attention) {
-	t.attentionShape, t.c, t.v = shapeOf(&op), o.c, o.v
+	t.attentionShape = shapeOf(o, &op)
 	t.q, t.k, t.x, t.out = op.Q, op.K, op.V, linesOf(o.v, op.Out)
-	t.lse, t.scale, t.merge = elementsOf[T](op.LSE), op.Scale, op.Merge
+	t.lse, t.merge = elementsOf[T](op.LSE), op.Merge
 	pairs := t.batch * t.heads
-	t.splits = min((4*o.c.Threads()+pairs-1)/max(pairs, 1), t.group*t.queryBlocks())
-	t.begin(o)
-	o.c.ctx.Run(pairs*t.splits, t)
+	t.splits = min((4*o.c.Threads()+pairs-1)/pairs, t.group*t.panels())
+	t.s = o.scratch(o.c.Threads(), 1, t.memory())
+	t.share(o)
+	t.c.ctx.Run(pairs*t.splits, t)
 	t.s.free()
 }
 
-// begin lays out the workers' memory.
-func (t *attention[T]) begin(o *ops[T]) {
-	d := t.width
-	kLen, vLen := t.c.ctx.PackedLen(d, keyBlock), t.c.ctx.PackedLen(keyBlock, d)
-	small := queryBlock*keyBlock + queryBlock*d + 2*queryBlock + d
-	t.s = o.scratch(o.c.Threads(), 1, t.keyBlocks()*(kLen+vLen)+small)
-	if t.stripes == nil {
-		t.stripes = make([]attentionWorker[T], o.c.Threads())
-	}
-	for i := range t.stripes {
-		w := &t.stripes[i]
-		mem := cutter[T](t.s.run(i, 0))
-		w.keys = packs(w.keys, t.keyBlocks(), kLen, &mem)
-		w.values = packs(w.values, t.keyBlocks(), vLen, &mem)
-		w.scores, w.acc = mem.cut(queryBlock*keyBlock), mem.cut(queryBlock*d)
-		w.top, w.sum, w.row = mem.cut(queryBlock), mem.cut(queryBlock), mem.cut(d)
-	}
+// memory is the elements that a worker needs.
+func (t *attention[T]) memory() int {
+	d, p := t.width, t.panel
+	return t.keys*t.rowD + d*t.rowS + t.packed(d) + keyChunk*p + t.packed(keyChunk) + d*p + p*t.rowD + 3*p + d
 }
 
-// cutter hands out consecutive parts of a run.
-type cutter[T kernel.Float] []T
-
-func (c *cutter[T]) cut(n int) []T {
-	part := (*c)[:n:n]
-	*c = (*c)[n:]
-	return part
-}
-
-// packs gives n packed blocks memory of size elements each. It reuses p, which grows to the largest n seen.
-func packs[T kernel.Float](p []kernel.PackedB, n, size int, mem *cutter[T]) []kernel.PackedB {
-	for cap(p) < n {
-		p = append(p[:cap(p)], kernel.PackedB{})
+// share lays out the workers' memory.
+func (t *attention[T]) share(o *ops[T]) {
+	d, p := t.width, t.panel
+	t.workers = resized(t.workers, o.c.Threads())
+	for i := range t.workers {
+		w, mem := &t.workers[i], cutter[T](t.s.run(i, 0))
+		w.keys, w.valuesT = mem.cut(t.keys*t.rowD), mem.cut(d*t.rowS)
+		w.qT, w.scores, w.spare = packedIn(mem.cut(t.packed(d))), mem.cut(keyChunk*p), packedIn(mem.cut(t.packed(keyChunk)))
+		w.accT, w.rows = mem.cut(d*p), mem.cut(p*t.rowD)
+		w.top, w.sum, w.keep = mem.cut(p), mem.cut(p), mem.cut(p)
+		w.row = mem.cut(d)
 	}
-	p = p[:n]
-	for i := range p {
-		p[i] = packedIn(mem.cut(size))
-	}
-	return p
-}
-
-// packedIn is an empty packed matrix with memory.
-func packedIn[T kernel.Float](mem []T) kernel.PackedB {
-	if x, ok := any(mem).([]float64); ok {
-		return kernel.PackedB{F64: x}
-	}
-	x, _ := any(mem).([]float32)
-	return kernel.PackedB{F32: x}
-}
-
-// matrix is the rows of one head from row on, as an operand of a product.
-func matrix(c Columns, row, head int) kernel.Mat {
-	i := row*c.T.Cols() + c.Start + head*c.Width
-	m := kernel.Mat{LD: c.T.Cols()}
-	switch c.T.dtype {
-	case FP32:
-		m.F32 = c.T.F32()[i:]
-	case BF16:
-		m.BF16 = c.T.BF16()[i:]
-	case FP64:
-		m.F64 = c.T.F64()[i:]
-	case Int32:
-		panic("tensor: a product of int32")
-	}
-	return m
-}
-
-// dense is a row-major buffer as an operand of a product.
-func dense[T kernel.Float](x []T, ld int) kernel.Mat {
-	p := packedIn(x)
-	return kernel.Mat{F32: p.F32, F64: p.F64, LD: ld}
-}
-
-func transposed(m kernel.Mat) kernel.Mat {
-	m.Trans = true
-	return m
 }
 
 // Do computes one item.
 func (t *attention[T]) Do(worker, item int) {
-	w := &t.stripes[worker]
+	w := &t.workers[worker]
 	split, pair := item%t.splits, item/t.splits
 	b, h := pair/t.heads, pair%t.heads
-	for j := range w.keys {
-		k := t.keySpan(j)
-		row := b*t.keys + k.lo
-		t.c.ctx.PackB(&w.keys[j], transposed(matrix(t.k, row, h)), t.width, k.len())
-		t.c.ctx.PackB(&w.values[j], matrix(t.x, row, h), k.len(), t.width)
+	if t.keys > 0 {
+		kernel.Lay(t.c.ctx, w.keys, t.rowD, matrix(t.k, b*t.keys, h), t.keys, t.width)
+		kernel.Lay(t.c.ctx, w.valuesT, t.rowS, transposed(matrix(t.x, b*t.keys, h)), t.width, t.keys)
 	}
-	blocks := t.queryBlocks()
-	for i := split; i < t.group*blocks; i += t.splits {
-		t.queries(worker, b, h*t.group+i/blocks, t.querySpan(i%blocks))
+	for i := split; i < t.group*t.panels(); i += t.splits {
+		t.queries(worker, b, h*t.group+i/t.panels(), t.querySpan(i%t.panels()))
 	}
 }
 
-// queries computes one block of queries of one head.
+// queries computes one panel of queries of one head.
 func (t *attention[T]) queries(worker, b, head int, q span) {
-	w := &t.stripes[worker]
-	n := q.len()
-	t.v.Fill(w.top[:n], T(math.Inf(-1)))
-	t.v.Fill(w.sum[:n], 0)
-	t.v.Fill(w.acc[:n*t.width], 0)
-	for j := range w.keys {
-		k := t.keySpan(j)
-		v := t.look(b, q, k)
-		if v == hidden {
+	w, ctx := &t.workers[worker], t.c.ctx
+	ctx.PackB(&w.qT, transposed(matrix(t.q, b*t.rows+q.lo, head)), t.width, q.len())
+	t.v.Fill(w.top, -infinity[T]())
+	t.v.Fill(w.sum, 0)
+	write := kernel.Overwrite
+	for lo := 0; lo < t.keys; lo += keyChunk {
+		k, seen := t.chunk(b, q, lo)
+		if seen == hidden {
 			continue
 		}
-		product := kernel.Block{
-			M: n, A: matrix(t.q, b*t.rows+q.lo, head), B: w.keys[j],
-			C: dense(w.scores, keyBlock), Alpha: t.scale,
+		s := w.scores[:k.len()*t.panel]
+		t.pad(s, q)
+		t.multiply(worker, kernel.Block{
+			M: k.len(), A: dense(w.keys[k.lo*t.rowD:], t.rowD), B: w.qT, C: dense(s, t.panel), Alpha: t.scale,
+		})
+		if seen == partial {
+			t.hide(s, b, q, k, -infinity[T]())
 		}
-		t.c.ctx.Block(worker, &product)
-		t.softmax(w, b, q, k, v)
-		product = kernel.Block{
-			M: n, A: dense(w.scores, keyBlock), B: w.values[j],
-			C: dense(w.acc, t.width), Write: kernel.Accumulate,
+		t.v.PanelSoftmax(s, w.top, w.sum, w.keep)
+		if write == kernel.Accumulate {
+			t.v.PanelScale(w.accT, w.keep)
 		}
-		t.c.ctx.Block(worker, &product)
+		t.multiply(worker, kernel.Block{
+			M: t.width, A: dense(w.valuesT[k.lo:], t.rowS), B: t.operand(s, &w.spare), C: dense(w.accT, t.panel), Write: write,
+		})
+		write = kernel.Accumulate
+	}
+	if write == kernel.Overwrite {
+		t.v.Fill(w.accT, 0)
 	}
 	t.finish(w, b, head, q)
 }
 
-// softmax turns a block of scores into unnormalised probabilities, after scaling what was summed before to
-// the new maximum of each row (Milakov and Gimelshein, arXiv 1805.02867).
-func (t *attention[T]) softmax(w *attentionWorker[T], b int, q, k span, v view) {
-	for i := range q.len() {
-		row := w.scores[i*keyBlock:][:k.len()]
-		if v == partial {
-			t.hide(row, b, q.lo+i, k)
-		}
-		top := max(w.top[i], t.v.Largest(row))
-		shift := finite(top)
-		if w.top[i] != top {
-			keep := T(math.Exp(float64(w.top[i] - shift)))
-			w.sum[i] *= keep
-			acc := w.acc[i*t.width:][:t.width]
-			t.v.Scale(acc, keep, acc)
-			w.top[i] = top
-		}
-		w.sum[i] += t.v.Exp(row, shift)
-	}
-}
-
-// finite is x, or 0 if a row has seen no key yet and its maximum is -Inf.
-func finite[T kernel.Float](x T) T {
-	if math.IsInf(float64(x), -1) {
-		return 0
-	}
-	return x
-}
-
-// hide gives the keys that query q does not see a score of -Inf.
-func (t *attention[T]) hide(row []T, b, q int, k span) {
-	minus := T(math.Inf(-1))
-	if t.runs() {
-		t.v.Fill(row[min(len(row), max(0, q+1-k.lo)):], minus)
-		return
-	}
-	for j := range row {
-		if !t.sees(b, q, k.lo+j) {
-			row[j] = minus
-		}
-	}
-}
-
 // finish divides by the sums and stores the rows, merged with the earlier ones where that is asked for.
 func (t *attention[T]) finish(w *attentionWorker[T], b, head int, q span) {
-	for i := range q.len() {
-		row := b*t.rows + q.lo + i
-		acc := w.acc[i*t.width:][:t.width]
-		lse := &t.lse[(b*t.heads*t.group+head)*t.rows+q.lo+i]
-		now := w.top[i] + T(math.Log(float64(w.sum[i])))
-		norm := T(1)
-		if w.sum[i] > 0 {
-			norm = 1 / w.sum[i]
+	n, first := q.len(), b*t.rows+q.lo
+	lse := t.lse[(b*t.heads*t.group+head)*t.rows+q.lo:][:n]
+	t.normalise(w, lse)
+	t.v.PanelScale(w.accT, w.sum)
+	acc := transposed(dense(w.accT, t.panel))
+	if !t.merge && !t.out.buffered() {
+		kernel.Lay(t.c.ctx, t.out.full[t.out.at(first, head):], t.out.stride, acc, n, t.width)
+		return
+	}
+	kernel.Lay(t.c.ctx, w.rows, t.rowD, acc, n, t.width)
+	for i := range n {
+		row := w.rows[i*t.rowD:][:t.width]
+		if w.keep[i] > 0 {
+			t.v.AddScaled(row, w.keep[i], t.out.row(first+i, head, w.row))
 		}
-		if t.merge && !math.IsInf(float64(*lse), -1) {
-			all := logAddExp(*lse, now)
-			norm *= T(math.Exp(float64(now - all)))
-			t.v.Scale(acc, norm, acc)
-			t.v.AddScaled(acc, T(math.Exp(float64(*lse-all))), t.out.row(row, head, w.row))
-			t.out.store(t.out.at(row, head), acc)
-			*lse = all
+		t.out.store(t.out.at(first+i, head), row)
+	}
+}
+
+// normalise replaces the sums by what to multiply each query's row with, and keep by what its earlier row is
+// multiplied with; and updates the log-sum-exps.
+func (t *attention[T]) normalise(w *attentionWorker[T], lse []T) {
+	for i := range lse {
+		now := w.top[i] + T(math.Log(float64(w.sum[i])))
+		w.keep[i] = 0
+		if w.sum[i] > 0 {
+			w.sum[i] = 1 / w.sum[i]
+		}
+		if !t.merge || math.IsInf(float64(lse[i]), -1) {
+			lse[i] = now
 			continue
 		}
-		t.v.Scale(acc, norm, acc)
-		t.out.store(t.out.at(row, head), acc)
-		*lse = now
+		all := logAddExp(lse[i], now)
+		w.sum[i] *= T(math.Exp(float64(now - all)))
+		w.keep[i] = T(math.Exp(float64(lse[i] - all)))
+		lse[i] = all
 	}
 }
 

@@ -1,10 +1,6 @@
 package tensor
 
-import (
-	"math"
-
-	"carve/tensor/internal/kernel"
-)
+import "carve/tensor/internal/kernel"
 
 // AttentionBackward implements [AttentionDevice].
 func (c *CPU) AttentionBackward(op AttentionBackward) {
@@ -23,175 +19,153 @@ func (c *CPU) AttentionBackward(op AttentionBackward) {
 }
 
 // attentionBackward is the task of AttentionBackward. An item is one key-value head of one sequence with all query heads
-// that share it, so that the gradients of keys and values are summed by one worker in a fixed order. Scores are
-// computed transposed, Sᵀ = K·Qᵀ: then four of the five products read them as they lie.
+// that share it, so that the gradients of keys and values are summed by one worker in a fixed order. As in the
+// forward, scores are transposed; four of the five products read them as they lie, and so does the fifth.
 type attentionBackward[T kernel.Float] struct {
-	attentionShape
-	c           *CPU
-	v           kernel.Vector[T]
-	q, k, x     Columns // query, key, value
+	attentionShape[T]
+	q, k, x, dx Columns // query, key, value, gradient of the output
 	out, dout   lines[T]
-	doutColumns Columns
 	dq, dk, dv  lines[T]
 	lse, delta  []T
-	scale       float64
 	add         bool
 	s           scratch[T]
-	stripes     []gradWorker[T]
+	workers     []gradWorker[T]
 }
 
 // gradWorker is one worker's memory.
 type gradWorker[T kernel.Float] struct {
-	keys           []kernel.PackedB // K, a block each
-	qT, q          kernel.PackedB   // of the current queries
+	keys, values   []T            // [SK D], rows laid apart
+	keysT          []T            // [D SK], rows laid apart
+	dk, dv         []T            // [SK D]
+	qT, q          kernel.PackedB // of the current queries
 	doutT, dout    kernel.PackedB
-	scores, dprobs []T // [keyBlock queryBlock]
-	dk, dv         []T // [SK D]
-	dq             []T // [queryBlock D]
-	lse            []T // [queryBlock]
+	scores, dprobs []T // [keyChunk P]
+	spare          kernel.PackedB
+	dqT            []T // [D P]
+	rows           []T // [P D], rows laid apart
+	lse, delta     []T // [P]
 	a, b           []T // [D]
 }
 
 func (t *attentionBackward[T]) run(o *ops[T], op AttentionBackward) {
 	f := &op.Forward
-	t.attentionShape, t.c, t.v = shapeOf(f), o.c, o.v
-	t.q, t.k, t.x, t.doutColumns = f.Q, f.K, f.V, op.DOut
+	t.attentionShape = shapeOf(o, f)
+	t.q, t.k, t.x, t.dx = f.Q, f.K, f.V, op.DOut
 	t.out, t.dout = linesOf(o.v, f.Out), linesOf(o.v, op.DOut)
 	t.dq, t.dk, t.dv = linesOf(o.v, op.DQ), linesOf(o.v, op.DK), linesOf(o.v, op.DV)
-	t.lse, t.delta = elementsOf[T](f.LSE), elementsOf[T](op.Delta)
-	t.scale, t.add = f.Scale, op.Accumulate
-	t.begin(o)
-	o.c.ctx.Run(t.batch*t.heads, t)
+	t.lse, t.delta, t.add = elementsOf[T](f.LSE), elementsOf[T](op.Delta), op.Accumulate
+	t.s = o.scratch(o.c.Threads(), 1, t.memory())
+	t.share(o)
+	t.c.ctx.Run(t.batch*t.heads, t)
 	t.s.free()
 }
 
-// begin lays out the workers' memory.
-func (t *attentionBackward[T]) begin(o *ops[T]) {
-	d := t.width
-	tall, flat := t.c.ctx.PackedLen(d, queryBlock), t.c.ctx.PackedLen(queryBlock, d)
-	key := t.c.ctx.PackedLen(keyBlock, d)
-	size := t.keyBlocks()*key + 2*(tall+flat) + 2*keyBlock*queryBlock + 2*t.keys*d + queryBlock*d + queryBlock + 2*d
-	t.s = o.scratch(o.c.Threads(), 1, size)
-	if t.stripes == nil {
-		t.stripes = make([]gradWorker[T], o.c.Threads())
-	}
-	for i := range t.stripes {
-		w := &t.stripes[i]
-		mem := cutter[T](t.s.run(i, 0))
-		w.keys = packs(w.keys, t.keyBlocks(), key, &mem)
-		w.qT, w.doutT = packedIn(mem.cut(tall)), packedIn(mem.cut(tall))
-		w.q, w.dout = packedIn(mem.cut(flat)), packedIn(mem.cut(flat))
-		w.scores, w.dprobs = mem.cut(keyBlock*queryBlock), mem.cut(keyBlock*queryBlock)
-		w.dk, w.dv, w.dq = mem.cut(t.keys*d), mem.cut(t.keys*d), mem.cut(queryBlock*d)
-		w.lse, w.a, w.b = mem.cut(queryBlock), mem.cut(d), mem.cut(d)
+// memory is the elements that a worker needs.
+func (t *attentionBackward[T]) memory() int {
+	d, p := t.width, t.panel
+	return t.keys*(2*t.rowD+2*d) + d*t.rowS + 2*t.packed(d) + 2*t.c.ctx.PackedLen(p, d) +
+		2*keyChunk*p + t.packed(keyChunk) + d*p + p*t.rowD + 2*p + 2*d
+}
+
+// share lays out the workers' memory.
+func (t *attentionBackward[T]) share(o *ops[T]) {
+	d, p := t.width, t.panel
+	t.workers = resized(t.workers, o.c.Threads())
+	for i := range t.workers {
+		w, mem := &t.workers[i], cutter[T](t.s.run(i, 0))
+		w.keys, w.values, w.keysT = mem.cut(t.keys*t.rowD), mem.cut(t.keys*t.rowD), mem.cut(d*t.rowS)
+		w.dk, w.dv = mem.cut(t.keys*d), mem.cut(t.keys*d)
+		w.qT, w.doutT = packedIn(mem.cut(t.packed(d))), packedIn(mem.cut(t.packed(d)))
+		w.q, w.dout = packedIn(mem.cut(t.c.ctx.PackedLen(p, d))), packedIn(mem.cut(t.c.ctx.PackedLen(p, d)))
+		w.scores, w.dprobs, w.spare = mem.cut(keyChunk*p), mem.cut(keyChunk*p), packedIn(mem.cut(t.packed(keyChunk)))
+		w.dqT, w.rows = mem.cut(d*p), mem.cut(p*t.rowD)
+		w.lse, w.delta, w.a, w.b = mem.cut(p), mem.cut(p), mem.cut(d), mem.cut(d)
 	}
 }
 
 // Do computes one item.
 func (t *attentionBackward[T]) Do(worker, item int) {
-	w := &t.stripes[worker]
+	w, ctx := &t.workers[worker], t.c.ctx
 	b, h := item/t.heads, item%t.heads
-	for j := range w.keys {
-		k := t.keySpan(j)
-		t.c.ctx.PackB(&w.keys[j], matrix(t.k, b*t.keys+k.lo, h), k.len(), t.width)
+	if t.keys > 0 {
+		key, value := matrix(t.k, b*t.keys, h), matrix(t.x, b*t.keys, h)
+		kernel.Lay(ctx, w.keys, t.rowD, key, t.keys, t.width)
+		kernel.Lay(ctx, w.values, t.rowD, value, t.keys, t.width)
+		kernel.Lay(ctx, w.keysT, t.rowS, transposed(key), t.width, t.keys)
 	}
 	t.v.Fill(w.dk, 0)
 	t.v.Fill(w.dv, 0)
-	for head := h * t.group; head < (h+1)*t.group; head++ {
-		for i := range t.queryBlocks() {
-			t.queries(worker, b, h, head, t.querySpan(i))
+	for i := range t.group * t.panels() {
+		t.queries(worker, b, h*t.group+i/t.panels(), t.querySpan(i%t.panels()))
+	}
+	t.store(&t.dk, b*t.keys, h, w.dk, t.width, t.keys, w.a)
+	t.store(&t.dv, b*t.keys, h, w.dv, t.width, t.keys, w.a)
+}
+
+// store writes n rows of a result, ld elements apart, or adds them to what is there.
+func (t *attentionBackward[T]) store(l *lines[T], first, head int, rows []T, ld, n int, buf []T) {
+	for i := range n {
+		x := rows[i*ld:][:t.width]
+		if t.add {
+			t.v.Add(x, l.row(first+i, head, buf))
 		}
-	}
-	for r := range t.keys {
-		t.store(&t.dk, b*t.keys+r, h, w.dk[r*t.width:][:t.width], w.a)
-		t.store(&t.dv, b*t.keys+r, h, w.dv[r*t.width:][:t.width], w.a)
+		l.store(l.at(first+i, head), x)
 	}
 }
 
-// store writes a row of a result, or adds it to what is there.
-func (t *attentionBackward[T]) store(l *lines[T], row, head int, x, buf []T) {
-	if t.add {
-		old := l.row(row, head, buf)
-		t.v.Add(x, old)
-	}
-	l.store(l.at(row, head), x)
-}
-
-// queries goes through the keys with one block of queries of one head.
-func (t *attentionBackward[T]) queries(worker, b, h, head int, q span) {
-	w := &t.stripes[worker]
-	n, row := q.len(), b*t.rows+q.lo
-	ctx := t.c.ctx
-	query, dout := matrix(t.q, row, head), matrix(t.doutColumns, row, head)
+// queries goes through the keys with one panel of queries of one head.
+func (t *attentionBackward[T]) queries(worker, b, head int, q span) {
+	w, ctx := &t.workers[worker], t.c.ctx
+	n, first := q.len(), b*t.rows+q.lo
+	query, dout := matrix(t.q, first, head), matrix(t.dx, first, head)
 	ctx.PackB(&w.qT, transposed(query), t.width, n)
 	ctx.PackB(&w.q, query, n, t.width)
 	ctx.PackB(&w.doutT, transposed(dout), t.width, n)
 	ctx.PackB(&w.dout, dout, n, t.width)
-	delta := t.rowStatistics(w, b, head, q)
-	t.v.Fill(w.dq[:n*t.width], 0)
-	for j := range w.keys {
-		k := t.keySpan(j)
-		v := t.look(b, q, k)
-		if v != hidden {
-			t.block(worker, b, h, q, k, v, delta)
+	t.statistics(w, b, head, q)
+	t.v.Fill(w.dqT, 0)
+	for lo := 0; lo < t.keys; lo += keyChunk {
+		if k, seen := t.chunk(b, q, lo); seen != hidden {
+			t.visit(worker, b, q, k, seen)
 		}
 	}
+	kernel.Lay(ctx, w.rows, t.rowD, transposed(dense(w.dqT, t.panel)), n, t.width)
+	t.store(&t.dq, first, head, w.rows, t.rowD, n, w.a)
+}
+
+// statistics computes the row sums of Out·DOut and gathers the rows' log-sum-exp. Rows that fill the panel up get no
+// probabilities.
+func (t *attentionBackward[T]) statistics(w *gradWorker[T], b, head int, q span) {
+	at, n := (b*t.heads*t.group+head)*t.rows+q.lo, q.len()
 	for i := range n {
-		t.store(&t.dq, row+i, head, w.dq[i*t.width:][:t.width], w.a)
-	}
-}
-
-// rowStatistics computes the row sums of Out·DOut, which it returns, and gathers the rows' log-sum-exp.
-func (t *attentionBackward[T]) rowStatistics(w *gradWorker[T], b, head int, q span) (delta []T) {
-	at := (b*t.heads*t.group+head)*t.rows + q.lo
-	delta = t.delta[at:][:q.len()]
-	for i := range delta {
 		row := b*t.rows + q.lo + i
-		delta[i] = t.v.Dot(t.out.row(row, head, w.a), t.dout.row(row, head, w.b))
-		w.lse[i] = t.lse[at+i]
-		if math.IsInf(float64(w.lse[i]), -1) {
-			w.lse[i] = T(math.Inf(1)) // a query that sees no key: its probabilities are 0
-		}
+		w.delta[i] = t.v.Dot(t.out.row(row, head, w.a), t.dout.row(row, head, w.b))
+		w.lse[i] = endless(t.lse[at+i])
 	}
-	return delta
+	for i := n; i < t.panel; i++ {
+		w.delta[i], w.lse[i] = 0, infinity[T]()
+	}
+	copy(t.delta[at:][:n], w.delta)
 }
 
-// block adds what one block of queries and keys gives to the gradients: with Pᵀ = exp(Sᵀ - lse) and
-// dSᵀ = Pᵀ·(dPᵀ - delta)·scale, dV += Pᵀ·dO, dK += dSᵀ·Q, dQ += dS·K.
-func (t *attentionBackward[T]) block(worker, b, h int, q, k span, v view, delta []T) {
-	w := &t.stripes[worker]
-	n, m := q.len(), k.len()
-	row := b*t.keys + k.lo
-	p, dp := dense(w.scores, queryBlock), dense(w.dprobs, queryBlock)
-	t.product(worker, kernel.Block{M: m, A: matrix(t.k, row, h), B: w.qT, C: p, Alpha: t.scale})
-	t.product(worker, kernel.Block{M: m, A: matrix(t.x, row, h), B: w.doutT, C: dp})
-	for j := range m {
-		s, ds := w.scores[j*queryBlock:][:n], w.dprobs[j*queryBlock:][:n]
-		t.v.ScoreGrad(s, ds, w.lse[:n], delta, T(t.scale))
-		if v == partial {
-			t.hide(s, ds, b, q, k.lo+j)
-		}
+// visit adds what some keys give to the gradients: with Pᵀ = exp(Sᵀ - lse) and dSᵀ = Pᵀ·(dPᵀ - delta)·scale,
+// dV += Pᵀ·dO, dK += dSᵀ·Q, dQᵀ += Kᵀ·dSᵀ.
+func (t *attentionBackward[T]) visit(worker, b int, q, k span, seen view) {
+	w, m := &t.workers[worker], k.len()
+	p, ds := w.scores[:m*t.panel], w.dprobs[:m*t.panel]
+	t.pad(p, q)
+	t.pad(ds, q)
+	t.multiply(worker, kernel.Block{M: m, A: dense(w.keys[k.lo*t.rowD:], t.rowD), B: w.qT, C: dense(p, t.panel), Alpha: t.scale})
+	t.multiply(worker, kernel.Block{M: m, A: dense(w.values[k.lo*t.rowD:], t.rowD), B: w.doutT, C: dense(ds, t.panel)})
+	t.v.PanelGrad(p, ds, w.lse, w.delta, T(t.scale))
+	if seen == partial {
+		t.hide(p, b, q, k, 0)
+		t.hide(ds, b, q, k, 0)
 	}
 	at := k.lo * t.width
-	t.product(worker, kernel.Block{M: m, A: p, B: w.dout, C: dense(w.dv[at:], t.width), Write: kernel.Accumulate})
-	t.product(worker, kernel.Block{M: m, A: dp, B: w.q, C: dense(w.dk[at:], t.width), Write: kernel.Accumulate})
-	dp.Trans = true
-	t.product(worker, kernel.Block{M: n, A: dp, B: w.keys[k.lo/keyBlock], C: dense(w.dq, t.width), Write: kernel.Accumulate})
-}
-
-func (t *attentionBackward[T]) product(worker int, b kernel.Block) { t.c.ctx.Block(worker, &b) }
-
-// hide clears the probabilities and gradients of the queries that do not see key k.
-func (t *attentionBackward[T]) hide(p, ds []T, b int, q span, k int) {
-	if t.runs() {
-		n := min(len(p), max(0, k-q.lo))
-		t.v.Fill(p[:n], 0)
-		t.v.Fill(ds[:n], 0)
-		return
-	}
-	for i := range p {
-		if !t.sees(b, q.lo+i, k) {
-			p[i], ds[i] = 0, 0
-		}
-	}
+	t.multiply(worker, kernel.Block{M: m, A: dense(p, t.panel), B: w.dout, C: dense(w.dv[at:], t.width), Write: kernel.Accumulate})
+	t.multiply(worker, kernel.Block{M: m, A: dense(ds, t.panel), B: w.q, C: dense(w.dk[at:], t.width), Write: kernel.Accumulate})
+	t.multiply(worker, kernel.Block{
+		M: t.width, A: dense(w.keysT[k.lo:], t.rowS), B: t.operand(ds, &w.spare), C: dense(w.dqT, t.panel), Write: kernel.Accumulate,
+	})
 }

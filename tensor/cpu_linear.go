@@ -39,3 +39,20 @@ func (op *MatMul) gemm() kernel.Gemm {
 	}
 	return g
 }
+
+// matrix is the rows of one head from row on, as an operand of a product.
+func matrix(c Columns, row, head int) kernel.Mat {
+	i := row*c.T.Cols() + c.Start + head*c.Width
+	m := kernel.Mat{LD: c.T.Cols()}
+	switch c.T.dtype {
+	case FP32:
+		m.F32 = c.T.F32()[i:]
+	case BF16:
+		m.BF16 = c.T.BF16()[i:]
+	case FP64:
+		m.F64 = c.T.F64()[i:]
+	case Int32:
+		panic("tensor: a product of int32")
+	}
+	return m
+}

@@ -14,6 +14,7 @@ type Vector[T Float] interface {
 	Normalise[T]
 	Activate[T]
 	Softmax[T]
+	Panels[T]
 	Optimise[T]
 }
 
@@ -90,7 +91,7 @@ type Activate[T Float] interface {
 	GELUGrad(dx, y, dy, x []T)
 }
 
-// Softmax has the rows of softmax and cross-entropy.
+// Softmax has the rows of softmaxes.
 type Softmax[T Float] interface {
 	// Exp is x[i] = exp(x[i] - shift); it returns Σ x[i].
 	Exp(x []T, shift T) T
@@ -98,9 +99,21 @@ type Softmax[T Float] interface {
 	SumExp(x []T, shift T) T
 	// SoftmaxGrad is x[i] = scale*exp(x[i] - shift).
 	SoftmaxGrad(x []T, shift, scale T)
-	// ScoreGrad turns scores and gradients of probabilities into probabilities and gradients of scores:
-	// s[i] = exp(s[i] - lse[i]); dp[i] = s[i]*(dp[i]-delta[i])*scale.
-	ScoreGrad(s, dp, lse, delta []T, scale T)
+}
+
+// Panels has the softmax of attention on transposed scores: rows are keys, and the columns of a panel, len(top), are
+// queries.
+type Panels[T Float] interface {
+	// PanelSoftmax takes rows of scores into the softmax of each column and turns them into unnormalised
+	// probabilities (Milakov and Gimelshein, arXiv 1805.02867): with t = max(top[i], s[·,i]),
+	// s[j,i] = exp(s[j,i] - t), keep[i] = exp(top[i] - t), sum[i] = sum[i]*keep[i] + Σ s[j,i], top[i] = t.
+	// Where t is -Inf, all are 0.
+	PanelSoftmax(s, top, sum, keep []T)
+	// PanelScale is x[j,i] *= a[i].
+	PanelScale(x, a []T)
+	// PanelGrad turns scores and gradients of probabilities into probabilities and gradients of scores:
+	// s[j,i] = exp(s[j,i] - lse[i]); dp[j,i] = s[j,i]*(dp[j,i]-delta[i])*scale.
+	PanelGrad(s, dp, lse, delta []T, scale T)
 }
 
 // Optimise has the optimizers' passes over parameters.

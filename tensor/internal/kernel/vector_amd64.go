@@ -179,12 +179,6 @@ func softmaxGradAVX2(n int, x *float32, shift float32, scale float32)
 func softmaxGradAVX512(n int, x *float32, shift float32, scale float32)
 
 //go:noescape
-func scoreGradAVX2(n int, s *float32, dp *float32, lse *float32, delta *float32, scale float32)
-
-//go:noescape
-func scoreGradAVX512(n int, s *float32, dp *float32, lse *float32, delta *float32, scale float32)
-
-//go:noescape
 func adamWAVX2(n int, p *float32, m *float32, v *float32, grad *float32, rate float32, b1 float32, b2 float32, eps float32, decay float32, c1 float32, c2 float32, scale float32)
 
 //go:noescape
@@ -195,3 +189,21 @@ func sgdAVX2(n int, p *float32, m *float32, grad *float32, rate float32, momentu
 
 //go:noescape
 func sgdAVX512(n int, p *float32, m *float32, grad *float32, rate float32, momentum float32, decay float32, scale float32)
+
+//go:noescape
+func panelSoftmaxAVX2(rows int, s *float32, top *float32, sum *float32, keep *float32)
+
+//go:noescape
+func panelSoftmaxAVX512(rows int, s *float32, top *float32, sum *float32, keep *float32)
+
+//go:noescape
+func panelScaleAVX2(rows int, x *float32, a *float32)
+
+//go:noescape
+func panelScaleAVX512(rows int, x *float32, a *float32)
+
+//go:noescape
+func panelGradAVX2(rows int, s *float32, dp *float32, lse *float32, delta *float32, scale float32)
+
+//go:noescape
+func panelGradAVX512(rows int, s *float32, dp *float32, lse *float32, delta *float32, scale float32)

@@ -24,6 +24,16 @@ DATA vectorMinusInf<>+24(SB)/4, $0xff800000
 DATA vectorMinusInf<>+28(SB)/4, $0xff800000
 GLOBL vectorMinusInf<>(SB), RODATA|NOPTR, $32
 
+DATA vectorLowest<>+0(SB)/4, $0xff7fffff
+DATA vectorLowest<>+4(SB)/4, $0xff7fffff
+DATA vectorLowest<>+8(SB)/4, $0xff7fffff
+DATA vectorLowest<>+12(SB)/4, $0xff7fffff
+DATA vectorLowest<>+16(SB)/4, $0xff7fffff
+DATA vectorLowest<>+20(SB)/4, $0xff7fffff
+DATA vectorLowest<>+24(SB)/4, $0xff7fffff
+DATA vectorLowest<>+28(SB)/4, $0xff7fffff
+GLOBL vectorLowest<>(SB), RODATA|NOPTR, $32
+
 DATA vectorExpLow<>+0(SB)/4, $0xc2d00000
 DATA vectorExpLow<>+4(SB)/4, $0xc2d00000
 DATA vectorExpLow<>+8(SB)/4, $0xc2d00000
@@ -5148,339 +5158,6 @@ done:
 	VZEROUPPER
 	RET
 
-// func scoreGradAVX2(n int, s *float32, dp *float32, lse *float32, delta *float32, scale float32)
-// Requires: AVX, AVX2, FMA3
-TEXT ·scoreGradAVX2(SB), NOSPLIT, $0-44
-	MOVQ         n+0(FP), AX
-	XORQ         CX, CX
-	MOVQ         s+8(FP), DX
-	MOVQ         dp+16(FP), BX
-	MOVQ         lse+24(FP), SI
-	MOVQ         delta+32(FP), DI
-	VBROADCASTSS scale+40(FP), Y0
-	SUBQ         $0x10, AX
-	JL           unrolledEnd
-
-unrolled:
-	VMOVUPS      (SI)(CX*4), Y1
-	VMOVUPS      (DX)(CX*4), Y2
-	VSUBPS       Y1, Y2, Y1
-	VMOVUPS      vectorExpLow<>+0(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      vectorExpHigh<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorLog2e<>+0(SB), Y1, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorLn2High<>+0(SB), Y2, Y1
-	VFNMADD231PS vectorLn2Low<>+0(SB), Y2, Y1
-	VMOVUPS      vectorE6<>+0(SB), Y3
-	VFMADD213PS  vectorE5<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorE4<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorE3<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorE2<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorOne<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorOne<>+0(SB), Y1, Y3
-	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y1
-	VPSUBD       Y1, Y2, Y2
-	VPADDD       vectorExponentBias<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VPADDD       vectorExponentBias<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y3
-	VMOVUPS      Y3, (DX)(CX*4)
-	VMOVUPS      (DI)(CX*4), Y1
-	VMOVUPS      (BX)(CX*4), Y2
-	VSUBPS       Y1, Y2, Y1
-	VMULPS       Y3, Y1, Y1
-	VMULPS       Y0, Y1, Y1
-	VMOVUPS      Y1, (BX)(CX*4)
-	VMOVUPS      32(SI)(CX*4), Y1
-	VMOVUPS      32(DX)(CX*4), Y2
-	VSUBPS       Y1, Y2, Y1
-	VMOVUPS      vectorExpLow<>+0(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      vectorExpHigh<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorLog2e<>+0(SB), Y1, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorLn2High<>+0(SB), Y2, Y1
-	VFNMADD231PS vectorLn2Low<>+0(SB), Y2, Y1
-	VMOVUPS      vectorE6<>+0(SB), Y3
-	VFMADD213PS  vectorE5<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorE4<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorE3<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorE2<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorOne<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorOne<>+0(SB), Y1, Y3
-	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y1
-	VPSUBD       Y1, Y2, Y2
-	VPADDD       vectorExponentBias<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VPADDD       vectorExponentBias<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y3
-	VMOVUPS      Y3, 32(DX)(CX*4)
-	VMOVUPS      32(DI)(CX*4), Y1
-	VMOVUPS      32(BX)(CX*4), Y2
-	VSUBPS       Y1, Y2, Y1
-	VMULPS       Y3, Y1, Y1
-	VMULPS       Y0, Y1, Y1
-	VMOVUPS      Y1, 32(BX)(CX*4)
-	ADDQ         $0x10, CX
-	SUBQ         $0x10, AX
-	JGE          unrolled
-
-unrolledEnd:
-	ADDQ $0x10, AX
-	SUBQ $0x08, AX
-	JL   singleEnd
-
-single:
-	VMOVUPS      (SI)(CX*4), Y1
-	VMOVUPS      (DX)(CX*4), Y2
-	VSUBPS       Y1, Y2, Y1
-	VMOVUPS      vectorExpLow<>+0(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      vectorExpHigh<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorLog2e<>+0(SB), Y1, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorLn2High<>+0(SB), Y2, Y1
-	VFNMADD231PS vectorLn2Low<>+0(SB), Y2, Y1
-	VMOVUPS      vectorE6<>+0(SB), Y3
-	VFMADD213PS  vectorE5<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorE4<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorE3<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorE2<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorOne<>+0(SB), Y1, Y3
-	VFMADD213PS  vectorOne<>+0(SB), Y1, Y3
-	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y1
-	VPSUBD       Y1, Y2, Y2
-	VPADDD       vectorExponentBias<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VPADDD       vectorExponentBias<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y3
-	VMOVUPS      Y3, (DX)(CX*4)
-	VMOVUPS      (DI)(CX*4), Y1
-	VMOVUPS      (BX)(CX*4), Y2
-	VSUBPS       Y1, Y2, Y1
-	VMULPS       Y3, Y1, Y1
-	VMULPS       Y0, Y1, Y1
-	VMOVUPS      Y1, (BX)(CX*4)
-	ADDQ         $0x08, CX
-	SUBQ         $0x08, AX
-	JGE          single
-
-singleEnd:
-	ADDQ         $0x08, AX
-	CMPQ         AX, $0x00
-	JEQ          done
-	LEAQ         vectorMask<>+0(SB), R8
-	SHLQ         $0x02, AX
-	SUBQ         AX, R8
-	VMOVDQU      32(R8), Y1
-	VMASKMOVPS   (SI)(CX*4), Y1, Y2
-	VMASKMOVPS   (DX)(CX*4), Y1, Y3
-	VSUBPS       Y2, Y3, Y2
-	VMOVUPS      vectorExpLow<>+0(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMOVUPS      vectorExpHigh<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMULPS       vectorLog2e<>+0(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorLn2High<>+0(SB), Y3, Y2
-	VFNMADD231PS vectorLn2Low<>+0(SB), Y3, Y2
-	VMOVUPS      vectorE6<>+0(SB), Y4
-	VFMADD213PS  vectorE5<>+0(SB), Y2, Y4
-	VFMADD213PS  vectorE4<>+0(SB), Y2, Y4
-	VFMADD213PS  vectorE3<>+0(SB), Y2, Y4
-	VFMADD213PS  vectorE2<>+0(SB), Y2, Y4
-	VFMADD213PS  vectorOne<>+0(SB), Y2, Y4
-	VFMADD213PS  vectorOne<>+0(SB), Y2, Y4
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y2
-	VPSUBD       Y2, Y3, Y3
-	VPADDD       vectorExponentBias<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VPADDD       vectorExponentBias<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VMASKMOVPS   Y4, Y1, (DX)(CX*4)
-	VMASKMOVPS   (DI)(CX*4), Y1, Y2
-	VMASKMOVPS   (BX)(CX*4), Y1, Y3
-	VSUBPS       Y2, Y3, Y2
-	VMULPS       Y4, Y2, Y2
-	VMULPS       Y0, Y2, Y0
-	VMASKMOVPS   Y0, Y1, (BX)(CX*4)
-
-done:
-	VZEROUPPER
-	RET
-
-// func scoreGradAVX512(n int, s *float32, dp *float32, lse *float32, delta *float32, scale float32)
-// Requires: AVX, AVX512F, BMI2
-TEXT ·scoreGradAVX512(SB), NOSPLIT, $0-44
-	MOVQ         n+0(FP), AX
-	XORQ         CX, CX
-	MOVQ         s+8(FP), DX
-	MOVQ         dp+16(FP), BX
-	MOVQ         lse+24(FP), SI
-	MOVQ         delta+32(FP), DI
-	VBROADCASTSS scale+40(FP), Z0
-	VBROADCASTSS vectorExpLow<>+0(SB), Z1
-	VBROADCASTSS vectorExpHigh<>+0(SB), Z2
-	VBROADCASTSS vectorLog2e<>+0(SB), Z3
-	VBROADCASTSS vectorLn2High<>+0(SB), Z4
-	VBROADCASTSS vectorLn2Low<>+0(SB), Z5
-	VBROADCASTSS vectorE6<>+0(SB), Z6
-	VBROADCASTSS vectorE5<>+0(SB), Z7
-	VBROADCASTSS vectorE4<>+0(SB), Z8
-	VBROADCASTSS vectorE3<>+0(SB), Z9
-	VBROADCASTSS vectorE2<>+0(SB), Z10
-	VBROADCASTSS vectorOne<>+0(SB), Z11
-	SUBQ         $0x20, AX
-	JL           unrolledEnd
-
-unrolled:
-	VMOVUPS      (SI)(CX*4), Z12
-	VMOVUPS      (DX)(CX*4), Z13
-	VSUBPS       Z12, Z13, Z12
-	VMOVUPS      Z1, Z13
-	VMAXPS       Z12, Z13, Z12
-	VMOVUPS      Z2, Z13
-	VMINPS       Z12, Z13, Z12
-	VMULPS       Z3, Z12, Z13
-	VRNDSCALEPS  $0x08, Z13, Z13
-	VFNMADD231PS Z4, Z13, Z12
-	VFNMADD231PS Z5, Z13, Z12
-	VMOVUPS      Z6, Z14
-	VFMADD213PS  Z7, Z12, Z14
-	VFMADD213PS  Z8, Z12, Z14
-	VFMADD213PS  Z9, Z12, Z14
-	VFMADD213PS  Z10, Z12, Z14
-	VFMADD213PS  Z11, Z12, Z14
-	VFMADD213PS  Z11, Z12, Z14
-	VSCALEFPS    Z13, Z14, Z14
-	VMOVUPS      Z14, (DX)(CX*4)
-	VMOVUPS      (DI)(CX*4), Z12
-	VMOVUPS      (BX)(CX*4), Z13
-	VSUBPS       Z12, Z13, Z12
-	VMULPS       Z14, Z12, Z12
-	VMULPS       Z0, Z12, Z12
-	VMOVUPS      Z12, (BX)(CX*4)
-	VMOVUPS      64(SI)(CX*4), Z12
-	VMOVUPS      64(DX)(CX*4), Z13
-	VSUBPS       Z12, Z13, Z12
-	VMOVUPS      Z1, Z13
-	VMAXPS       Z12, Z13, Z12
-	VMOVUPS      Z2, Z13
-	VMINPS       Z12, Z13, Z12
-	VMULPS       Z3, Z12, Z13
-	VRNDSCALEPS  $0x08, Z13, Z13
-	VFNMADD231PS Z4, Z13, Z12
-	VFNMADD231PS Z5, Z13, Z12
-	VMOVUPS      Z6, Z14
-	VFMADD213PS  Z7, Z12, Z14
-	VFMADD213PS  Z8, Z12, Z14
-	VFMADD213PS  Z9, Z12, Z14
-	VFMADD213PS  Z10, Z12, Z14
-	VFMADD213PS  Z11, Z12, Z14
-	VFMADD213PS  Z11, Z12, Z14
-	VSCALEFPS    Z13, Z14, Z14
-	VMOVUPS      Z14, 64(DX)(CX*4)
-	VMOVUPS      64(DI)(CX*4), Z12
-	VMOVUPS      64(BX)(CX*4), Z13
-	VSUBPS       Z12, Z13, Z12
-	VMULPS       Z14, Z12, Z12
-	VMULPS       Z0, Z12, Z12
-	VMOVUPS      Z12, 64(BX)(CX*4)
-	ADDQ         $0x20, CX
-	SUBQ         $0x20, AX
-	JGE          unrolled
-
-unrolledEnd:
-	ADDQ $0x20, AX
-	SUBQ $0x10, AX
-	JL   singleEnd
-
-single:
-	VMOVUPS      (SI)(CX*4), Z12
-	VMOVUPS      (DX)(CX*4), Z13
-	VSUBPS       Z12, Z13, Z12
-	VMOVUPS      Z1, Z13
-	VMAXPS       Z12, Z13, Z12
-	VMOVUPS      Z2, Z13
-	VMINPS       Z12, Z13, Z12
-	VMULPS       Z3, Z12, Z13
-	VRNDSCALEPS  $0x08, Z13, Z13
-	VFNMADD231PS Z4, Z13, Z12
-	VFNMADD231PS Z5, Z13, Z12
-	VMOVUPS      Z6, Z14
-	VFMADD213PS  Z7, Z12, Z14
-	VFMADD213PS  Z8, Z12, Z14
-	VFMADD213PS  Z9, Z12, Z14
-	VFMADD213PS  Z10, Z12, Z14
-	VFMADD213PS  Z11, Z12, Z14
-	VFMADD213PS  Z11, Z12, Z14
-	VSCALEFPS    Z13, Z14, Z14
-	VMOVUPS      Z14, (DX)(CX*4)
-	VMOVUPS      (DI)(CX*4), Z12
-	VMOVUPS      (BX)(CX*4), Z13
-	VSUBPS       Z12, Z13, Z12
-	VMULPS       Z14, Z12, Z12
-	VMULPS       Z0, Z12, Z12
-	VMOVUPS      Z12, (BX)(CX*4)
-	ADDQ         $0x10, CX
-	SUBQ         $0x10, AX
-	JGE          single
-
-singleEnd:
-	ADDQ         $0x10, AX
-	CMPQ         AX, $0x00
-	JEQ          done
-	MOVL         $0x00000001, R8
-	SHLXL        AX, R8, AX
-	DECL         AX
-	KMOVW        AX, K1
-	VMOVUPS.Z    (SI)(CX*4), K1, Z12
-	VMOVUPS.Z    (DX)(CX*4), K1, Z13
-	VSUBPS       Z12, Z13, Z12
-	VMOVUPS      Z1, Z1
-	VMAXPS       Z12, Z1, Z12
-	VMOVUPS      Z2, Z1
-	VMINPS       Z12, Z1, Z12
-	VMULPS       Z3, Z12, Z1
-	VRNDSCALEPS  $0x08, Z1, Z1
-	VFNMADD231PS Z4, Z1, Z12
-	VFNMADD231PS Z5, Z1, Z12
-	VMOVUPS      Z6, Z2
-	VFMADD213PS  Z7, Z12, Z2
-	VFMADD213PS  Z8, Z12, Z2
-	VFMADD213PS  Z9, Z12, Z2
-	VFMADD213PS  Z10, Z12, Z2
-	VFMADD213PS  Z11, Z12, Z2
-	VFMADD213PS  Z11, Z12, Z2
-	VSCALEFPS    Z1, Z2, Z2
-	VMOVUPS      Z2, K1, (DX)(CX*4)
-	VMOVUPS.Z    (DI)(CX*4), K1, Z1
-	VMOVUPS.Z    (BX)(CX*4), K1, Z3
-	VSUBPS       Z1, Z3, Z1
-	VMULPS       Z2, Z1, Z1
-	VMULPS       Z0, Z1, Z0
-	VMOVUPS      Z0, K1, (BX)(CX*4)
-
-done:
-	VZEROUPPER
-	RET
-
 // func adamWAVX2(n int, p *float32, m *float32, v *float32, grad *float32, rate float32, b1 float32, b2 float32, eps float32, decay float32, c1 float32, c2 float32, scale float32)
 // Requires: AVX, FMA3
 TEXT ·adamWAVX2(SB), NOSPLIT, $0-72
@@ -5800,5 +5477,518 @@ singleEnd:
 	VMOVUPS      Z3, K1, (DX)(CX*4)
 
 done:
+	VZEROUPPER
+	RET
+
+// func panelSoftmaxAVX2(rows int, s *float32, top *float32, sum *float32, keep *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·panelSoftmaxAVX2(SB), NOSPLIT, $0-40
+	MOVQ    rows+0(FP), AX
+	MOVQ    top+16(FP), CX
+	MOVQ    sum+24(FP), DX
+	MOVQ    keep+32(FP), BX
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	MOVQ    s+8(FP), SI
+	MOVQ    AX, DI
+	TESTQ   DI, DI
+	JZ      mostEnd
+
+most:
+	VMAXPS (SI), Y0, Y0
+	VMAXPS 32(SI), Y1, Y1
+	ADDQ   $0x40, SI
+	DECQ   DI
+	JNZ    most
+
+mostEnd:
+	VMOVUPS      (DX), Y2
+	VMOVUPS      32(DX), Y3
+	VMAXPS       vectorLowest<>+0(SB), Y0, Y4
+	VMOVUPS      (CX), Y5
+	VMOVUPS      Y0, (CX)
+	VSUBPS       Y4, Y5, Y0
+	VMOVUPS      vectorExpLow<>+0(SB), Y5
+	VMAXPS       Y0, Y5, Y0
+	VMOVUPS      vectorExpHigh<>+0(SB), Y5
+	VMINPS       Y0, Y5, Y0
+	VMULPS       vectorLog2e<>+0(SB), Y0, Y5
+	VROUNDPS     $0x08, Y5, Y5
+	VFNMADD231PS vectorLn2High<>+0(SB), Y5, Y0
+	VFNMADD231PS vectorLn2Low<>+0(SB), Y5, Y0
+	VMOVUPS      vectorE6<>+0(SB), Y6
+	VFMADD213PS  vectorE5<>+0(SB), Y0, Y6
+	VFMADD213PS  vectorE4<>+0(SB), Y0, Y6
+	VFMADD213PS  vectorE3<>+0(SB), Y0, Y6
+	VFMADD213PS  vectorE2<>+0(SB), Y0, Y6
+	VFMADD213PS  vectorOne<>+0(SB), Y0, Y6
+	VFMADD213PS  vectorOne<>+0(SB), Y0, Y6
+	VCVTPS2DQ    Y5, Y5
+	VPSRAD       $0x01, Y5, Y0
+	VPSUBD       Y0, Y5, Y5
+	VPADDD       vectorExponentBias<>+0(SB), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y6, Y6
+	VPADDD       vectorExponentBias<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VMOVUPS      Y6, (BX)
+	VMULPS       Y6, Y2, Y2
+	VMAXPS       vectorLowest<>+0(SB), Y1, Y0
+	VMOVUPS      32(CX), Y5
+	VMOVUPS      Y1, 32(CX)
+	VSUBPS       Y0, Y5, Y1
+	VMOVUPS      vectorExpLow<>+0(SB), Y5
+	VMAXPS       Y1, Y5, Y1
+	VMOVUPS      vectorExpHigh<>+0(SB), Y5
+	VMINPS       Y1, Y5, Y1
+	VMULPS       vectorLog2e<>+0(SB), Y1, Y5
+	VROUNDPS     $0x08, Y5, Y5
+	VFNMADD231PS vectorLn2High<>+0(SB), Y5, Y1
+	VFNMADD231PS vectorLn2Low<>+0(SB), Y5, Y1
+	VMOVUPS      vectorE6<>+0(SB), Y6
+	VFMADD213PS  vectorE5<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorE4<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorE3<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorE2<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorOne<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorOne<>+0(SB), Y1, Y6
+	VCVTPS2DQ    Y5, Y5
+	VPSRAD       $0x01, Y5, Y1
+	VPSUBD       Y1, Y5, Y5
+	VPADDD       vectorExponentBias<>+0(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y6, Y6
+	VPADDD       vectorExponentBias<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VMOVUPS      Y6, 32(BX)
+	VMULPS       Y6, Y3, Y3
+	MOVQ         s+8(FP), CX
+	TESTQ        AX, AX
+	JZ           expEnd
+
+exp:
+	VMOVUPS      (CX), Y1
+	VSUBPS       Y4, Y1, Y1
+	VMOVUPS      vectorExpLow<>+0(SB), Y5
+	VMAXPS       Y1, Y5, Y1
+	VMOVUPS      vectorExpHigh<>+0(SB), Y5
+	VMINPS       Y1, Y5, Y1
+	VMULPS       vectorLog2e<>+0(SB), Y1, Y5
+	VROUNDPS     $0x08, Y5, Y5
+	VFNMADD231PS vectorLn2High<>+0(SB), Y5, Y1
+	VFNMADD231PS vectorLn2Low<>+0(SB), Y5, Y1
+	VMOVUPS      vectorE6<>+0(SB), Y6
+	VFMADD213PS  vectorE5<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorE4<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorE3<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorE2<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorOne<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorOne<>+0(SB), Y1, Y6
+	VCVTPS2DQ    Y5, Y5
+	VPSRAD       $0x01, Y5, Y1
+	VPSUBD       Y1, Y5, Y5
+	VPADDD       vectorExponentBias<>+0(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y6, Y6
+	VPADDD       vectorExponentBias<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VMOVUPS      Y6, (CX)
+	VADDPS       Y6, Y2, Y2
+	VMOVUPS      32(CX), Y1
+	VSUBPS       Y0, Y1, Y1
+	VMOVUPS      vectorExpLow<>+0(SB), Y5
+	VMAXPS       Y1, Y5, Y1
+	VMOVUPS      vectorExpHigh<>+0(SB), Y5
+	VMINPS       Y1, Y5, Y1
+	VMULPS       vectorLog2e<>+0(SB), Y1, Y5
+	VROUNDPS     $0x08, Y5, Y5
+	VFNMADD231PS vectorLn2High<>+0(SB), Y5, Y1
+	VFNMADD231PS vectorLn2Low<>+0(SB), Y5, Y1
+	VMOVUPS      vectorE6<>+0(SB), Y6
+	VFMADD213PS  vectorE5<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorE4<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorE3<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorE2<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorOne<>+0(SB), Y1, Y6
+	VFMADD213PS  vectorOne<>+0(SB), Y1, Y6
+	VCVTPS2DQ    Y5, Y5
+	VPSRAD       $0x01, Y5, Y1
+	VPSUBD       Y1, Y5, Y5
+	VPADDD       vectorExponentBias<>+0(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y6, Y6
+	VPADDD       vectorExponentBias<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VMOVUPS      Y6, 32(CX)
+	VADDPS       Y6, Y3, Y3
+	ADDQ         $0x40, CX
+	DECQ         AX
+	JNZ          exp
+
+expEnd:
+	VMOVUPS Y2, (DX)
+	VMOVUPS Y3, 32(DX)
+	VZEROUPPER
+	RET
+
+// func panelSoftmaxAVX512(rows int, s *float32, top *float32, sum *float32, keep *float32)
+// Requires: AVX, AVX512F
+TEXT ·panelSoftmaxAVX512(SB), NOSPLIT, $0-40
+	VBROADCASTSS vectorExpLow<>+0(SB), Z0
+	VBROADCASTSS vectorExpHigh<>+0(SB), Z1
+	VBROADCASTSS vectorLog2e<>+0(SB), Z2
+	VBROADCASTSS vectorLn2High<>+0(SB), Z3
+	VBROADCASTSS vectorLn2Low<>+0(SB), Z4
+	VBROADCASTSS vectorE6<>+0(SB), Z5
+	VBROADCASTSS vectorE5<>+0(SB), Z6
+	VBROADCASTSS vectorE4<>+0(SB), Z7
+	VBROADCASTSS vectorE3<>+0(SB), Z8
+	VBROADCASTSS vectorE2<>+0(SB), Z9
+	VBROADCASTSS vectorOne<>+0(SB), Z10
+	VBROADCASTSS vectorLowest<>+0(SB), Z11
+	MOVQ         rows+0(FP), AX
+	MOVQ         top+16(FP), CX
+	MOVQ         sum+24(FP), DX
+	MOVQ         keep+32(FP), BX
+	VMOVUPS      (CX), Z12
+	VMOVUPS      64(CX), Z13
+	MOVQ         s+8(FP), SI
+	MOVQ         AX, DI
+	TESTQ        DI, DI
+	JZ           mostEnd
+
+most:
+	VMAXPS (SI), Z12, Z12
+	VMAXPS 64(SI), Z13, Z13
+	ADDQ   $0x80, SI
+	DECQ   DI
+	JNZ    most
+
+mostEnd:
+	VMOVUPS      (DX), Z14
+	VMOVUPS      64(DX), Z15
+	VMAXPS       Z11, Z12, Z16
+	VMOVUPS      (CX), Z17
+	VMOVUPS      Z12, (CX)
+	VSUBPS       Z16, Z17, Z12
+	VMOVUPS      Z0, Z17
+	VMAXPS       Z12, Z17, Z12
+	VMOVUPS      Z1, Z17
+	VMINPS       Z12, Z17, Z12
+	VMULPS       Z2, Z12, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z12
+	VFNMADD231PS Z4, Z17, Z12
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z12, Z18
+	VFMADD213PS  Z7, Z12, Z18
+	VFMADD213PS  Z8, Z12, Z18
+	VFMADD213PS  Z9, Z12, Z18
+	VFMADD213PS  Z10, Z12, Z18
+	VFMADD213PS  Z10, Z12, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VMOVUPS      Z18, (BX)
+	VMULPS       Z18, Z14, Z14
+	VMAXPS       Z11, Z13, Z11
+	VMOVUPS      64(CX), Z12
+	VMOVUPS      Z13, 64(CX)
+	VSUBPS       Z11, Z12, Z12
+	VMOVUPS      Z0, Z13
+	VMAXPS       Z12, Z13, Z12
+	VMOVUPS      Z1, Z13
+	VMINPS       Z12, Z13, Z12
+	VMULPS       Z2, Z12, Z13
+	VRNDSCALEPS  $0x08, Z13, Z13
+	VFNMADD231PS Z3, Z13, Z12
+	VFNMADD231PS Z4, Z13, Z12
+	VMOVUPS      Z5, Z17
+	VFMADD213PS  Z6, Z12, Z17
+	VFMADD213PS  Z7, Z12, Z17
+	VFMADD213PS  Z8, Z12, Z17
+	VFMADD213PS  Z9, Z12, Z17
+	VFMADD213PS  Z10, Z12, Z17
+	VFMADD213PS  Z10, Z12, Z17
+	VSCALEFPS    Z13, Z17, Z17
+	VMOVUPS      Z17, 64(BX)
+	VMULPS       Z17, Z15, Z15
+	MOVQ         s+8(FP), CX
+	TESTQ        AX, AX
+	JZ           expEnd
+
+exp:
+	VMOVUPS      (CX), Z12
+	VSUBPS       Z16, Z12, Z12
+	VMOVUPS      Z0, Z13
+	VMAXPS       Z12, Z13, Z12
+	VMOVUPS      Z1, Z13
+	VMINPS       Z12, Z13, Z12
+	VMULPS       Z2, Z12, Z13
+	VRNDSCALEPS  $0x08, Z13, Z13
+	VFNMADD231PS Z3, Z13, Z12
+	VFNMADD231PS Z4, Z13, Z12
+	VMOVUPS      Z5, Z17
+	VFMADD213PS  Z6, Z12, Z17
+	VFMADD213PS  Z7, Z12, Z17
+	VFMADD213PS  Z8, Z12, Z17
+	VFMADD213PS  Z9, Z12, Z17
+	VFMADD213PS  Z10, Z12, Z17
+	VFMADD213PS  Z10, Z12, Z17
+	VSCALEFPS    Z13, Z17, Z17
+	VMOVUPS      Z17, (CX)
+	VADDPS       Z17, Z14, Z14
+	VMOVUPS      64(CX), Z12
+	VSUBPS       Z11, Z12, Z12
+	VMOVUPS      Z0, Z13
+	VMAXPS       Z12, Z13, Z12
+	VMOVUPS      Z1, Z13
+	VMINPS       Z12, Z13, Z12
+	VMULPS       Z2, Z12, Z13
+	VRNDSCALEPS  $0x08, Z13, Z13
+	VFNMADD231PS Z3, Z13, Z12
+	VFNMADD231PS Z4, Z13, Z12
+	VMOVUPS      Z5, Z17
+	VFMADD213PS  Z6, Z12, Z17
+	VFMADD213PS  Z7, Z12, Z17
+	VFMADD213PS  Z8, Z12, Z17
+	VFMADD213PS  Z9, Z12, Z17
+	VFMADD213PS  Z10, Z12, Z17
+	VFMADD213PS  Z10, Z12, Z17
+	VSCALEFPS    Z13, Z17, Z17
+	VMOVUPS      Z17, 64(CX)
+	VADDPS       Z17, Z15, Z15
+	ADDQ         $0x80, CX
+	DECQ         AX
+	JNZ          exp
+
+expEnd:
+	VMOVUPS Z14, (DX)
+	VMOVUPS Z15, 64(DX)
+	VZEROUPPER
+	RET
+
+// func panelScaleAVX2(rows int, x *float32, a *float32)
+// Requires: AVX
+TEXT ·panelScaleAVX2(SB), NOSPLIT, $0-24
+	MOVQ    rows+0(FP), AX
+	MOVQ    a+16(FP), CX
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	MOVQ    x+8(FP), CX
+	TESTQ   AX, AX
+	JZ      rowEnd
+
+row:
+	VMULPS  (CX), Y0, Y2
+	VMOVUPS Y2, (CX)
+	VMULPS  32(CX), Y1, Y2
+	VMOVUPS Y2, 32(CX)
+	ADDQ    $0x40, CX
+	DECQ    AX
+	JNZ     row
+
+rowEnd:
+	VZEROUPPER
+	RET
+
+// func panelScaleAVX512(rows int, x *float32, a *float32)
+// Requires: AVX, AVX512F
+TEXT ·panelScaleAVX512(SB), NOSPLIT, $0-24
+	MOVQ    rows+0(FP), AX
+	MOVQ    a+16(FP), CX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	MOVQ    x+8(FP), CX
+	TESTQ   AX, AX
+	JZ      rowEnd
+
+row:
+	VMULPS  (CX), Z0, Z2
+	VMOVUPS Z2, (CX)
+	VMULPS  64(CX), Z1, Z2
+	VMOVUPS Z2, 64(CX)
+	ADDQ    $0x80, CX
+	DECQ    AX
+	JNZ     row
+
+rowEnd:
+	VZEROUPPER
+	RET
+
+// func panelGradAVX2(rows int, s *float32, dp *float32, lse *float32, delta *float32, scale float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·panelGradAVX2(SB), NOSPLIT, $0-44
+	MOVQ         rows+0(FP), AX
+	MOVQ         lse+24(FP), CX
+	VMOVUPS      (CX), Y0
+	VMOVUPS      32(CX), Y1
+	MOVQ         delta+32(FP), CX
+	VMOVUPS      (CX), Y2
+	VMOVUPS      32(CX), Y3
+	VBROADCASTSS scale+40(FP), Y4
+	MOVQ         s+8(FP), CX
+	MOVQ         dp+16(FP), DX
+	TESTQ        AX, AX
+	JZ           rowEnd
+
+row:
+	VMOVUPS      (CX), Y5
+	VSUBPS       Y0, Y5, Y5
+	VMOVUPS      vectorExpLow<>+0(SB), Y6
+	VMAXPS       Y5, Y6, Y5
+	VMOVUPS      vectorExpHigh<>+0(SB), Y6
+	VMINPS       Y5, Y6, Y5
+	VMULPS       vectorLog2e<>+0(SB), Y5, Y7
+	VROUNDPS     $0x08, Y7, Y7
+	VFNMADD231PS vectorLn2High<>+0(SB), Y7, Y5
+	VFNMADD231PS vectorLn2Low<>+0(SB), Y7, Y5
+	VMOVUPS      vectorE6<>+0(SB), Y6
+	VFMADD213PS  vectorE5<>+0(SB), Y5, Y6
+	VFMADD213PS  vectorE4<>+0(SB), Y5, Y6
+	VFMADD213PS  vectorE3<>+0(SB), Y5, Y6
+	VFMADD213PS  vectorE2<>+0(SB), Y5, Y6
+	VFMADD213PS  vectorOne<>+0(SB), Y5, Y6
+	VFMADD213PS  vectorOne<>+0(SB), Y5, Y6
+	VCVTPS2DQ    Y7, Y7
+	VPSRAD       $0x01, Y7, Y5
+	VPSUBD       Y5, Y7, Y7
+	VPADDD       vectorExponentBias<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VPADDD       vectorExponentBias<>+0(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y6, Y6
+	VMOVUPS      Y6, (CX)
+	VMOVUPS      (DX), Y5
+	VSUBPS       Y2, Y5, Y5
+	VMULPS       Y6, Y5, Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      Y5, (DX)
+	VMOVUPS      32(CX), Y5
+	VSUBPS       Y1, Y5, Y5
+	VMOVUPS      vectorExpLow<>+0(SB), Y6
+	VMAXPS       Y5, Y6, Y5
+	VMOVUPS      vectorExpHigh<>+0(SB), Y6
+	VMINPS       Y5, Y6, Y5
+	VMULPS       vectorLog2e<>+0(SB), Y5, Y7
+	VROUNDPS     $0x08, Y7, Y7
+	VFNMADD231PS vectorLn2High<>+0(SB), Y7, Y5
+	VFNMADD231PS vectorLn2Low<>+0(SB), Y7, Y5
+	VMOVUPS      vectorE6<>+0(SB), Y6
+	VFMADD213PS  vectorE5<>+0(SB), Y5, Y6
+	VFMADD213PS  vectorE4<>+0(SB), Y5, Y6
+	VFMADD213PS  vectorE3<>+0(SB), Y5, Y6
+	VFMADD213PS  vectorE2<>+0(SB), Y5, Y6
+	VFMADD213PS  vectorOne<>+0(SB), Y5, Y6
+	VFMADD213PS  vectorOne<>+0(SB), Y5, Y6
+	VCVTPS2DQ    Y7, Y7
+	VPSRAD       $0x01, Y7, Y5
+	VPSUBD       Y5, Y7, Y7
+	VPADDD       vectorExponentBias<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VPADDD       vectorExponentBias<>+0(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y6, Y6
+	VMOVUPS      Y6, 32(CX)
+	VMOVUPS      32(DX), Y5
+	VSUBPS       Y3, Y5, Y5
+	VMULPS       Y6, Y5, Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      Y5, 32(DX)
+	ADDQ         $0x40, CX
+	ADDQ         $0x40, DX
+	DECQ         AX
+	JNZ          row
+
+rowEnd:
+	VZEROUPPER
+	RET
+
+// func panelGradAVX512(rows int, s *float32, dp *float32, lse *float32, delta *float32, scale float32)
+// Requires: AVX, AVX512F
+TEXT ·panelGradAVX512(SB), NOSPLIT, $0-44
+	VBROADCASTSS vectorExpLow<>+0(SB), Z0
+	VBROADCASTSS vectorExpHigh<>+0(SB), Z1
+	VBROADCASTSS vectorLog2e<>+0(SB), Z2
+	VBROADCASTSS vectorLn2High<>+0(SB), Z3
+	VBROADCASTSS vectorLn2Low<>+0(SB), Z4
+	VBROADCASTSS vectorE6<>+0(SB), Z5
+	VBROADCASTSS vectorE5<>+0(SB), Z6
+	VBROADCASTSS vectorE4<>+0(SB), Z7
+	VBROADCASTSS vectorE3<>+0(SB), Z8
+	VBROADCASTSS vectorE2<>+0(SB), Z9
+	VBROADCASTSS vectorOne<>+0(SB), Z10
+	MOVQ         rows+0(FP), AX
+	MOVQ         lse+24(FP), CX
+	VMOVUPS      (CX), Z11
+	VMOVUPS      64(CX), Z12
+	MOVQ         delta+32(FP), CX
+	VMOVUPS      (CX), Z13
+	VMOVUPS      64(CX), Z14
+	VBROADCASTSS scale+40(FP), Z15
+	MOVQ         s+8(FP), CX
+	MOVQ         dp+16(FP), DX
+	TESTQ        AX, AX
+	JZ           rowEnd
+
+row:
+	VMOVUPS      (CX), Z16
+	VSUBPS       Z11, Z16, Z16
+	VMOVUPS      Z0, Z17
+	VMAXPS       Z16, Z17, Z16
+	VMOVUPS      Z1, Z17
+	VMINPS       Z16, Z17, Z16
+	VMULPS       Z2, Z16, Z18
+	VRNDSCALEPS  $0x08, Z18, Z18
+	VFNMADD231PS Z3, Z18, Z16
+	VFNMADD231PS Z4, Z18, Z16
+	VMOVUPS      Z5, Z17
+	VFMADD213PS  Z6, Z16, Z17
+	VFMADD213PS  Z7, Z16, Z17
+	VFMADD213PS  Z8, Z16, Z17
+	VFMADD213PS  Z9, Z16, Z17
+	VFMADD213PS  Z10, Z16, Z17
+	VFMADD213PS  Z10, Z16, Z17
+	VSCALEFPS    Z18, Z17, Z17
+	VMOVUPS      Z17, (CX)
+	VMOVUPS      (DX), Z16
+	VSUBPS       Z13, Z16, Z16
+	VMULPS       Z17, Z16, Z16
+	VMULPS       Z15, Z16, Z16
+	VMOVUPS      Z16, (DX)
+	VMOVUPS      64(CX), Z16
+	VSUBPS       Z12, Z16, Z16
+	VMOVUPS      Z0, Z17
+	VMAXPS       Z16, Z17, Z16
+	VMOVUPS      Z1, Z17
+	VMINPS       Z16, Z17, Z16
+	VMULPS       Z2, Z16, Z18
+	VRNDSCALEPS  $0x08, Z18, Z18
+	VFNMADD231PS Z3, Z18, Z16
+	VFNMADD231PS Z4, Z18, Z16
+	VMOVUPS      Z5, Z17
+	VFMADD213PS  Z6, Z16, Z17
+	VFMADD213PS  Z7, Z16, Z17
+	VFMADD213PS  Z8, Z16, Z17
+	VFMADD213PS  Z9, Z16, Z17
+	VFMADD213PS  Z10, Z16, Z17
+	VFMADD213PS  Z10, Z16, Z17
+	VSCALEFPS    Z18, Z17, Z17
+	VMOVUPS      Z17, 64(CX)
+	VMOVUPS      64(DX), Z16
+	VSUBPS       Z14, Z16, Z16
+	VMULPS       Z17, Z16, Z16
+	VMULPS       Z15, Z16, Z16
+	VMOVUPS      Z16, 64(DX)
+	ADDQ         $0x80, CX
+	ADDQ         $0x80, DX
+	DECQ         AX
+	JNZ          row
+
+rowEnd:
 	VZEROUPPER
 	RET

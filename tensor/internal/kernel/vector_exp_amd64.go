@@ -61,12 +61,3 @@ func (s simd) SoftmaxGrad(x []float32, shift, scale float32) {
 	}
 	softmaxGradAVX2(len(x), unsafe.SliceData(x), shift, scale)
 }
-
-func (s simd) ScoreGrad(p, dp, lse, delta []float32, scale float32) {
-	n := len(p)
-	if s.wide {
-		scoreGradAVX512(n, at(p, n), at(dp, n), at(lse, n), at(delta, n), scale)
-		return
-	}
-	scoreGradAVX2(n, at(p, n), at(dp, n), at(lse, n), at(delta, n), scale)
-}

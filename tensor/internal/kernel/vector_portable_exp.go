@@ -71,11 +71,3 @@ func (portable[T]) SoftmaxGrad(x []T, shift, scale T) {
 		x[i] = scale * exp(v-shift)
 	}
 }
-
-func (portable[T]) ScoreGrad(s, dp, lse, delta []T, scale T) {
-	dp, lse, delta = dp[:len(s)], lse[:len(s)], delta[:len(s)]
-	for i, v := range s {
-		p := exp(v - lse[i])
-		s[i], dp[i] = p, p*(dp[i]-delta[i])*scale
-	}
-}

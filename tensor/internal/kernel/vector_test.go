@@ -76,7 +76,6 @@ func vectorOps() []vectorOp {
 		{"exp", 1, 1, func(v vec, r rows, a nums) nums { return nums{v.Exp(r[0], a[0])} }, nil},
 		{"sum of exp", 1, 1, func(v vec, r rows, a nums) nums { return nums{v.SumExp(r[0], a[0])} }, nil},
 		{"softmax grad", 1, 2, none(func(v vec, r rows, a nums) { v.SoftmaxGrad(r[0], a[0], a[1]) }), nil},
-		{"score grad", 4, 1, none(func(v vec, r rows, a nums) { v.ScoreGrad(r[0], r[1], r[2], r[3], a[0]) }), nil},
 		{"adamw", 4, 0, none(func(v vec, r rows, _ nums) {
 			for i, x := range r[2] {
 				r[2][i] = abs(x)

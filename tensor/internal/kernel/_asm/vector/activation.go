@@ -49,12 +49,6 @@ var activations = []kernel{
 		e := v.exp(v.sub(v.c("shift"), v.load("x")))
 		v.store("x", v.mul(v.c("scale"), e))
 	}},
-	{name: "scoreGrad", runs: floats("s dp lse delta"), scalars: []string{"scale"}, consts: expConstants, unroll: 2, body: func(v *vectors) {
-		p := v.exp(v.sub(v.load("lse"), v.load("s")))
-		v.store("s", p)
-		d := v.sub(v.load("delta"), v.load("dp"))
-		v.store("dp", v.mul(v.c("scale"), v.mul(p, d)))
-	}},
 }
 
 // slope is 1 + x·(1-s).

@@ -137,13 +137,7 @@ func (v *vectors) prologue() {
 	for _, s := range v.scalars {
 		v.scalar[s] = v.broadcast(s)
 	}
-	if v.lanes == 16 {
-		for _, c := range v.consts {
-			r := v.vector()
-			VBROADCASTSS(constant(c), r)
-			v.scalar[c] = r
-		}
-	}
+	v.constants()
 	for _, r := range v.results {
 		for range v.unroll {
 			v.folds[r.name] = append(v.folds[r.name], v.start(r.kind))
@@ -151,6 +145,18 @@ func (v *vectors) prologue() {
 				v.folds[r.name] = append(v.folds[r.name], v.start(r.kind))
 			}
 		}
+	}
+}
+
+// constants puts those of the kernel into registers, where there are enough.
+func (v *vectors) constants() {
+	if v.lanes != 16 {
+		return
+	}
+	for _, c := range v.consts {
+		r := v.vector()
+		VBROADCASTSS(constant(c), r)
+		v.scalar[c] = r
 	}
 }
 

@@ -15,5 +15,9 @@ func main() {
 		k.generate(avx2)
 		k.generate(avx512)
 	}
+	for _, k := range panels {
+		k.generate(avx2)
+		k.generate(avx512)
+	}
 	Generate()
 }

@@ -20,7 +20,7 @@ var constants = []struct {
 	value float64
 }{
 	{"one", 1},
-	{"minusInf", math.Inf(-1)},
+	{"minusInf", math.Inf(-1)}, {"lowest", -math.MaxFloat32},
 	// exp: the range that is not 0 or Inf, 1/ln 2, ln 2 in two parts, and the minimax polynomial
 	// 1 + r + e2·r² + … + e6·r⁶ of exp on ±ln 2/2, good to 2⁻²⁸ (found by Remez's exchange).
 	{"expLow", -104}, {"expHigh", 89},
