@@ -40,11 +40,16 @@ func readConfig(r *document.Reader, n *document.Node) Config {
 	if !ok {
 		return Config{}
 	}
+	if len(n.Entries) > maxKeys {
+		r.Fault(n, "config.json has %d keys; at most %d are read", len(n.Entries), maxKeys)
+		return Config{}
+	}
 	d := draftOf(f.common)
 	fields := f.fields(&d)
 	known := &document.Node{Kind: document.Mapping}
+	words := vocabulary{family: f.name, own: keysOf(fields), all: allKeys(), harmless: harmless()}
 	for _, entry := range n.Entries {
-		if f.understands(r, entry, fields) {
+		if words.understands(r, entry) {
 			known.Entries = append(known.Entries, entry)
 		}
 	}
@@ -88,20 +93,28 @@ func matchFamily(r *document.Reader, at *document.Node, key string, spelling fun
 	return family{}, false
 }
 
+// maxKeys bounds the keys of a config.json; real ones have about thirty.
+const maxKeys = 1000
+
+// vocabulary is what the keys of one family's config.json may be.
+type vocabulary struct {
+	family             string
+	own, all, harmless []string // of the family, of every family, of none
+}
+
 // understands tells whether an entry is to be decoded. A key of another family that is set, and a key
 // that is a slip away from a known one, are faults; other unknown keys are passed over.
-func (f family) understands(r *document.Reader, entry document.Entry, fields []document.Field) bool {
-	own := keysOf(fields)
-	if slices.Contains(own, entry.Key) {
+func (v vocabulary) understands(r *document.Reader, entry document.Entry) bool {
+	if slices.Contains(v.own, entry.Key) {
 		return true
 	}
-	if slices.Contains(harmless(), entry.Key) || neutral(entry.Value) {
+	if slices.Contains(v.harmless, entry.Key) || neutral(entry.Value) {
 		return false
 	}
 	at := &document.Node{Line: entry.Line, Column: entry.Column}
-	if slices.Contains(allKeys(), entry.Key) {
-		r.Fault(at, "%s has no meaning for %s; remove it or name another architecture", entry.Key, f.name)
-	} else if near, ok := document.Misspelt(entry.Key, own); ok {
+	if slices.Contains(v.all, entry.Key) {
+		r.Fault(at, "%s has no meaning for %s; remove it or name another architecture", entry.Key, v.family)
+	} else if near, ok := document.Misspelt(entry.Key, v.own); ok {
 		r.Fault(at, "unknown key %s; did you mean %s?", document.Clip(entry.Key), near)
 	}
 	return false

@@ -40,6 +40,8 @@ func decodeMap(r *Reader, n *Node, fields []Field) {
 		r.In(entry.Key, func() {
 			i := slices.IndexFunc(fields, func(f Field) bool { return f.Key == entry.Key })
 			switch {
+			case i < 0 && r.count >= MaxFaults:
+				r.count++ // nobody reads the suggestion, so none is searched
 			case i < 0:
 				r.fault(entry.Line, entry.Column, "unknown key"+Suggest(entry.Key, keys(fields)))
 			case seen[entry.Key]:

@@ -1,6 +1,9 @@
 package document
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // Nearest returns the known name that looks most like a mistyped one, and whether any looks like it at
 // all: it contains the name (h200, dgx-h200), or at most a third of the letters are inserted, dropped,
@@ -14,9 +17,9 @@ func Nearest(name string, known []string) (string, bool) {
 		return near, true
 	}
 	best, found := "", false
-	limit := max(len(name)/3, 1)
+	limit, folded := max(len(name)/3, 1), fold(name)
 	for _, candidate := range known {
-		if d := distance(fold(name), fold(candidate)); d <= limit && (!found || d < limit) {
+		if d := distance(folded, fold(candidate)); d <= limit && (!found || d < limit) {
 			best, found, limit = candidate, true, d
 		}
 	}
@@ -52,7 +55,12 @@ func Either(names []string) string {
 
 // fold removes the differences that do not make two names different to a reader.
 func fold(name string) string {
-	return strings.NewReplacer("-", "", "_", "", ".", "", " ", "").Replace(strings.ToLower(name))
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("-_. ", r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
 }
 
 // distance counts the insertions, deletions, substitutions and swaps of neighbours that turn a into b
