@@ -99,6 +99,6 @@ func benchmarkStep(b *testing.B, s shape, d tensor.DType, ranks, threads int) {
 	tokens := float64(j.sequences * j.length)
 	rate := tokens * float64(b.N) / b.Elapsed().Seconds()
 	b.ReportMetric(rate, "tokens/s")
-	b.ReportMetric(rate*float64(j.config.TrainingFLOPs(s.sequence, model.Causal).Total())/1e9, "Gflop/s")
+	b.ReportMetric(rate*float64(j.config.TrainingFLOPs(s.sequence, model.Causal).Total()), "flop/s")
 	b.ReportMetric(float64(ranks)*peak.Usage.Total().GiB(), "GiB-peak")
 }
