@@ -141,14 +141,26 @@ func (e *engine) packA(dst unsafe.Pointer, ld int, s *source, u0, u1, i0, i1 int
 		return
 	}
 	rows, end := 0, u0
-	if turn := e.transpose[s.form]; turn != nil {
+	if e.transpose[s.form] != nil {
 		rows = (i1 - i0) / e.lanes * e.lanes
-		for ; rows > 0 && end+e.lanes <= s.whole(u1); end += e.lanes {
-			turn((*byte)(unsafe.Add(dst, (end-u0)*e.unit)), ld, (*byte)(s.at(end*e.per, i0)), s.ld, rows/e.lanes)
-		}
+		end += (s.whole(u1) - u0) / e.lanes * e.lanes
+		e.turnA(dst, ld, s, u0, end, i0, i0+rows)
 	}
 	e.packUnits(dst, ld, s, u0, end, u1, i0, i0+rows)
 	e.packUnits(unsafe.Add(dst, rows*ld), ld, s, u0, u0, u1, i0+rows, i1)
+}
+
+// turnA packs whole vectors of an A that is stored across K, by blocks whose
+// lines and pages of dst stay in reach.
+func (e *engine) turnA(dst unsafe.Pointer, ld int, s *source, u0, u1, i0, i1 int) {
+	const block = 64
+	for i := i0; i < i1; i += block {
+		n := min(block, i1-i) / e.lanes
+		for u := u0; u < u1; u += e.lanes {
+			at := unsafe.Add(dst, (i-i0)*ld+(u-u0)*e.unit)
+			e.transpose[s.form]((*byte)(at), ld, (*byte)(s.at(u*e.per, i)), s.ld, n)
+		}
+	}
 }
 
 // packUnits packs units from..u1 of rows i0..i1 one by one.

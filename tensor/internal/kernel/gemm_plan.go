@@ -5,9 +5,9 @@ import "unsafe"
 // Sizes of the memory of a context, in bytes. A block of B stays in the last
 // level cache, what one task uses of A and B in the second level.
 const (
-	sharedB   = 6 << 20
-	sharedA   = 4 << 20
-	sharedAcc = 2 << 20
+	sharedB   = 2<<20 + 64<<10
+	sharedA   = 2<<20 + 64<<10
+	sharedAcc = 1 << 20
 	localB    = 512 << 10
 	localAcc  = 120 << 10
 	localTile = 8 << 10
@@ -24,7 +24,8 @@ func (j *gemmJob) begin(g *Gemm, s *engines, threads int) {
 	j.units = ceil(g.K, e.per)
 	j.a = e.source(&g.A, g.K, g.A.Trans)
 	j.b = e.source(&g.B, g.K, !g.B.Trans)
-	j.deep = min(max(j.units, 1), 2*e.depth)
+	j.deep = even(max(j.units, 1), e.depth, 1)
+	j.step = j.deep
 	j.private = g.M <= 4*e.rows
 	j.lda0 = j.a.ld
 	j.direct = j.inPlace()
@@ -32,7 +33,7 @@ func (j *gemmJob) begin(g *Gemm, s *engines, threads int) {
 		j.deep = max(j.units, 1) // nothing is packed into shared memory
 	}
 	j.lda = oddLines(j.deep * e.unit)
-	j.ldb = j.deep * e.width * e.unit
+	j.ldb = oddLines(j.deep * e.width * e.unit)
 	j.size()
 	j.group(threads)
 }
@@ -91,7 +92,7 @@ func (j *gemmJob) group(threads int) {
 	j.groupA, j.groupB = 4*e.rows, 4
 	if j.private {
 		j.groupA = j.rows
-		j.groupB = max(min(4, localB/(min(j.deep, e.depth)*e.width*e.unit)), 1)
+		j.groupB = max(min(4, localB/(j.step*e.width*e.unit)), 1)
 	}
 	if threads == 1 {
 		j.groupA = max(j.groupA, 8*e.rows)

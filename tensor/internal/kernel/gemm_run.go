@@ -16,6 +16,7 @@ type gemmJob struct {
 	private bool // each worker packs the panels of B that it uses
 
 	rows, cols, deep int // size of a block: rows of A, columns of B, units
+	step             int // units between two visits of C
 
 	// The current block: rows i0..i1, columns j0..j1, units u0..u1.
 	i0, i1, j0, j1, u0, u1 int
@@ -25,7 +26,8 @@ type gemmJob struct {
 	groupA   int // rows per task
 	groupB   int // panels per task
 	rowTasks int // row groups of the block
-	packs    int // tasks that pack B; the ones after pack A
+	packsB   int // tasks that pack B
+	packsA   int // tasks that pack A
 }
 
 // Gemm computes g with all workers.

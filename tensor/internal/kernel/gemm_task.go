@@ -2,38 +2,74 @@ package kernel
 
 import "unsafe"
 
-// packTask packs operands into shared memory: B by groups of panels, A by
-// groups of rows.
+// packTask packs operands into shared memory: first B, then A. A task takes
+// a part of the operand that lies together in memory.
 type packTask gemmJob
 
-// packRowsA is how many rows of A one task packs: whole vectors of any engine.
-const packRowsA = 64
+// Sizes of the part of an operand that one task packs: panels of a B stored by
+// columns, rows of an A stored by rows (both along K whole), and units of
+// operands stored across K.
+const (
+	packPanels = 2
+	packRows   = 32
+	packUnits  = 64
+)
 
 // packTasks prepares packing of the current block and counts its tasks.
 func (j *gemmJob) packTasks() int {
-	n := 0
-	j.packs = 0
+	j.packsB, j.packsA = 0, 0
+	slices := ceil(j.u1-j.u0, packUnits)
 	if !j.private && (j.i0 == 0 || j.units > j.deep) {
-		j.packs = ceil(j.j1-j.j0, j.groupB*j.e.width)
-		n = j.packs
+		j.packsB = slices
+		if !j.b.kMajor {
+			j.packsB = ceil(j.j1-j.j0, packPanels*j.e.width)
+		}
 	}
 	if !j.direct && (j.j0 == 0 || j.rows < j.g.M || j.units > j.deep) {
-		n += ceil(j.i1-j.i0, packRowsA)
+		j.packsA = slices
+		if !j.a.kMajor {
+			j.packsA = ceil(j.i1-j.i0, packRows)
+		}
 	}
-	return n
+	return j.packsB + j.packsA
 }
 
-func (j *packTask) Do(_, item int) {
+func (t *packTask) Do(_, item int) {
+	if item < t.packsB {
+		(*gemmJob)(t).packB(item)
+	} else {
+		(*gemmJob)(t).packA(item - t.packsB)
+	}
+}
+
+func (j *gemmJob) packB(item int) {
 	e := j.e
-	if item < j.packs {
-		from := j.j0 + item*j.groupB*e.width
-		to := min(from+j.groupB*e.width, j.j1)
-		e.packB(unsafe.Add(j.shared.b, item*j.groupB*j.ldb), j.ldb, &j.b, j.u0, j.u1, from, to)
+	if j.b.kMajor {
+		u, end := part(j.u0, j.u1, packUnits, item)
+		at := (u - j.u0) * e.width * e.unit
+		e.packB(unsafe.Add(j.shared.b, at), j.ldb, &j.b, u, end, j.j0, j.j1)
 		return
 	}
-	from := j.i0 + (item-j.packs)*packRowsA
-	to := min(from+packRowsA, j.i1)
+	from, to := part(j.j0, j.j1, packPanels*e.width, item)
+	at := (from - j.j0) / e.width * j.ldb
+	e.packB(unsafe.Add(j.shared.b, at), j.ldb, &j.b, j.u0, j.u1, from, to)
+}
+
+func (j *gemmJob) packA(item int) {
+	e := j.e
+	if j.a.kMajor {
+		u, end := part(j.u0, j.u1, packUnits, item)
+		e.packA(unsafe.Add(j.shared.a, (u-j.u0)*e.unit), j.lda, &j.a, u, end, j.i0, j.i1)
+		return
+	}
+	from, to := part(j.i0, j.i1, packRows, item)
 	e.packA(unsafe.Add(j.shared.a, (from-j.i0)*j.lda), j.lda, &j.a, j.u0, j.u1, from, to)
+}
+
+// part is the i-th part of lo..hi with parts of a size.
+func part(lo, hi, size, i int) (from, to int) {
+	from = lo + i*size
+	return from, min(from+size, hi)
 }
 
 // tileTask multiplies a group of rows by a group of panels.
@@ -51,7 +87,7 @@ func (t *tileTask) Do(worker, item int) {
 	j := (*gemmJob)(t)
 	w := j.work(worker, item)
 	for u := j.u0; ; {
-		end := min(u+j.e.depth, j.u1)
+		end := min(u+j.step, j.u1)
 		w.multiply(u, end)
 		if u = end; u >= j.u1 {
 			break

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
@@ -73,41 +75,97 @@ func (v *vector) loadUnits(f form, m, next Mem, to, temp VecPhysical) {
 //	}
 //
 // with stride bytes between the panels of dst and ld between the rows of src.
+// It takes groups of eight rows panel by panel: as many streams of reading as
+// the hardware follows, and whole pages of writing.
 func (v *vector) panels(f form) {
 	TEXT("panels"+f.String()+v.suffix, NOSPLIT, "func(dst *byte, stride int, src *byte, ld int, k int, n int)")
 	Pragma("noescape")
-	dst, stride := Load(Param("dst"), RDI), Load(Param("stride"), RDX)
-	src, ld := Load(Param("src"), RSI), Load(Param("ld"), RCX)
-	k, n := Load(Param("k"), R8), Load(Param("n"), R9)
-	from, to, left := RAX, RBX, R10
-	step := v.bytes / 4 * f.elementBytes()
+	Load(Param("dst"), panelDst)
+	Load(Param("stride"), panelStride)
+	Load(Param("src"), panelSrc)
+	Load(Param("ld"), panelLD)
+	Load(Param("k"), panelRows)
+	LEAQ(Mem{Base: panelLD, Index: panelLD, Scale: 2}, panelLD3)
 
-	Label("row")
-	MOVQ(src, from)
-	MOVQ(dst, to)
-	MOVQ(n, left)
-	Label("panel")
-	for i := range 2 {
-		m := Mem{Base: from, Disp: i * step}
-		next := m
-		next.Index, next.Scale = ld, 1
-		v.loadUnits(f, m, next, v.reg[i], v.reg[2+i])
-	}
-	for i := range 2 {
-		VMOVUPS(v.reg[i], Mem{Base: to, Disp: i * v.bytes})
-	}
-	ADDQ(Imm(uint64(2*step)), from)
-	ADDQ(stride, to)
-	DECQ(left)
-	JNZ(LabelRef("panel"))
-	for range f.rows() {
-		ADDQ(ld, src)
-	}
-	ADDQ(Imm(uint64(2*v.bytes)), dst)
-	DECQ(k)
-	JNZ(LabelRef("row"))
+	Label("groups")
+	CMPQ(panelRows, Imm(group))
+	JLT(LabelRef("rows"))
+	v.panelRows(f, group)
+	JMP(LabelRef("groups"))
+	Label("rows")
+	TESTQ(panelRows, panelRows)
+	JZ(LabelRef("done"))
+	v.panelRows(f, 1)
+	JMP(LabelRef("rows"))
+	Label("done")
 	VZEROUPPER()
 	RET()
+}
+
+// group is how many rows of units panels takes together.
+const group = 8
+
+// Registers of panels.
+var (
+	panelDst, panelStride = RDI, RDX
+	panelSrc, panelLD     = RSI, RCX
+	panelLD3              = R8 // three strides
+	panelRows             = R9 // left
+	panelFrom, panelTo    = RAX, RBX
+	panelCount            = R10
+	panelNext             = R11 // four rows below panelFrom
+)
+
+// panelRows emits the loop over the panels for a number of rows of units.
+func (v *vector) panelRows(f form, rows int) {
+	loop := fmt.Sprintf("panel%d", rows)
+	MOVQ(panelSrc, panelFrom)
+	MOVQ(panelDst, panelTo)
+	Load(Param("n"), panelCount)
+	Label(loop)
+	v.panel(f, rows)
+	ADDQ(Imm(uint64(v.unitStep(f))), panelFrom)
+	ADDQ(panelStride, panelTo)
+	DECQ(panelCount)
+	JNZ(LabelRef(loop))
+	for range rows * f.rows() {
+		ADDQ(panelLD, panelSrc)
+	}
+	ADDQ(U32(uint32(rows*2*v.bytes)), panelDst)
+	SUBQ(Imm(uint64(rows)), panelRows)
+}
+
+// unitStep is the bytes of a row of src that make a row of a panel.
+func (v *vector) unitStep(f form) int { return 2 * v.bytes / 4 * f.elementBytes() }
+
+// panel copies rows of units of one panel.
+func (v *vector) panel(f form, rows int) {
+	at := panelFrom
+	for r := range rows {
+		if e := r * f.rows(); e > 0 && e%4 == 0 {
+			LEAQ(Mem{Base: at, Index: panelLD, Scale: 4}, panelNext)
+			at = panelNext
+		}
+		for i := range 2 {
+			m, next := rowOf(at, r*f.rows()%4), rowOf(at, r*f.rows()%4+1)
+			m.Disp, next.Disp = i*v.unitStep(f)/2, i*v.unitStep(f)/2
+			x := v.reg[(2*r+i)%4]
+			v.loadUnits(f, m, next, x, v.reg[4+i])
+			VMOVUPS(x, Mem{Base: panelTo, Disp: (2*r + i) * v.bytes})
+		}
+	}
+}
+
+// rowOf is the address of row r, at most 3, below base.
+func rowOf(base GPPhysical, r int) Mem {
+	switch r {
+	case 0:
+		return Mem{Base: base}
+	case 3:
+		return Mem{Base: base, Index: panelLD3, Scale: 1}
+	default:
+		return Mem{Base: base, Index: panelLD, Scale: uint8(r)}
+	}
 }
 
 // transpose turns a strip of as many rows of units as a vector has lanes:
@@ -130,6 +188,7 @@ func (v *vector) transpose(f form) {
 	MOVQ(src, row)
 	for r := range lanes {
 		m := Mem{Base: row}
+		PREFETCHT0(Mem{Base: row, Disp: 4 * lanes * f.elementBytes()})
 		v.loadUnits(f, m, Mem{Base: row, Index: ld, Scale: 1}, v.reg[r], v.reg[lanes])
 		for range f.rows() {
 			if r+1 < lanes {
