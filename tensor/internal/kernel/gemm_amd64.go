@@ -5,22 +5,22 @@
 package kernel
 
 //go:noescape
-func tileF32AVX512(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)
+func tileF32AVX512(rows int, a *byte, lda int, ka int, b *byte, ldb int, next int, k int, c *byte, ldc int, alpha float64, add int)
 
 //go:noescape
-func tileF32AVX512Half(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)
+func tileF32AVX512Half(rows int, a *byte, lda int, ka int, b *byte, ldb int, next int, k int, c *byte, ldc int, alpha float64, add int)
 
 //go:noescape
-func tileBF16AVX512(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)
+func tileBF16AVX512(rows int, a *byte, lda int, ka int, b *byte, ldb int, next int, k int, c *byte, ldc int, alpha float64, add int)
 
 //go:noescape
-func tileBF16AVX512Half(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)
+func tileBF16AVX512Half(rows int, a *byte, lda int, ka int, b *byte, ldb int, next int, k int, c *byte, ldc int, alpha float64, add int)
 
 //go:noescape
-func tileF32AVX2(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)
+func tileF32AVX2(rows int, a *byte, lda int, ka int, b *byte, ldb int, next int, k int, c *byte, ldc int, alpha float64, add int)
 
 //go:noescape
-func tileF32AVX2Half(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)
+func tileF32AVX2Half(rows int, a *byte, lda int, ka int, b *byte, ldb int, next int, k int, c *byte, ldc int, alpha float64, add int)
 
 //go:noescape
 func panelsF32AVX512(dst *byte, stride int, src *byte, ld int, k int, n int)

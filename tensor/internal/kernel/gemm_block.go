@@ -127,9 +127,9 @@ func (t *blockTask) rows(a unsafe.Pointer, lda, i0, i1, u, end int) {
 			strip := unsafe.Add(a, (i-i0)*lda)
 			if b.B.N-c >= e.width {
 				out, ld := b.C.pointer(i, c)
-				tile(rows, (*byte)(strip), lda, (*byte)(panel), ldb, end-u, (*byte)(out), ld, t.alpha, add)
+				tile(rows, (*byte)(strip), lda, e.unit, (*byte)(panel), ldb, 0, end-u, (*byte)(out), ld, t.alpha, add)
 			} else {
-				tile(rows, (*byte)(strip), lda, (*byte)(panel), ldb, end-u, (*byte)(t.scratch.tile), ldb, t.alpha, 0)
+				tile(rows, (*byte)(strip), lda, e.unit, (*byte)(panel), ldb, 0, end-u, (*byte)(t.scratch.tile), ldb, t.alpha, 0)
 				b.C.mergeTile(t.scratch.tile, ldb, i, c, rows, b.B.N-c, add)
 			}
 		}

@@ -25,7 +25,7 @@ const (
 //	}
 //
 // Strides are in bytes. B and C are read and written in whole width.
-type tileFunc func(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)
+type tileFunc func(rows int, a *byte, lda int, ka int, b *byte, ldb int, next int, k int, c *byte, ldc int, alpha float64, add int)
 
 // panelsFunc splits k rows of units into n panels of width, which lie stride
 // bytes apart and hold one row after another.
@@ -89,12 +89,13 @@ func (s *engines) of(a, b *Mat) *engine {
 }
 
 // tilePortable is the tile of four by four in Go.
-func tilePortable[T float32 | float64](rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int) {
+func tilePortable[T float32 | float64](rows int, a *byte, lda int, ka int, b *byte, ldb int, next int, k int, c *byte, ldc int, alpha float64, add int) {
 	bs := unsafe.Pointer(b)
 	for i := range rows {
 		var s [4]T
-		as := unsafe.Slice((*T)(unsafe.Add(unsafe.Pointer(a), i*lda)), k)
-		for p, x := range as {
+		as := unsafe.Add(unsafe.Pointer(a), i*lda)
+		for p := range k {
+			x := *(*T)(unsafe.Add(as, p*ka))
 			row := (*[4]T)(unsafe.Add(bs, p*ldb))
 			s[0] += x * row[0]
 			s[1] += x * row[1]

@@ -27,9 +27,9 @@ func (j *gemmJob) begin(g *Gemm, s *engines, threads int) {
 	j.deep = even(max(j.units, 1), e.depth, 1)
 	j.step = j.deep
 	j.private = g.M <= 4*e.rows
-	j.lda0 = j.a.ld
-	j.direct = j.inPlace()
-	if j.private && j.direct {
+	j.directA = j.inPlaceA()
+	j.directB = j.inPlaceB()
+	if (j.private || j.directB) && j.directA {
 		j.deep = max(j.units, 1) // nothing is packed into shared memory
 	}
 	j.lda = oddLines(j.deep * e.unit)
@@ -38,14 +38,23 @@ func (j *gemmJob) begin(g *Gemm, s *engines, threads int) {
 	j.group(threads)
 }
 
-// inPlace says whether tiles can read A where it lies.
-func (j *gemmJob) inPlace() bool {
-	if j.g.A.Trans || j.a.form == formExpand || j.a.form == formPairs && j.g.K%2 == 1 {
+// inPlaceA says whether tiles read A where it lies. Rows at a multiple of a page
+// from each other share few sets of the first-level cache and drive each other
+// out; across K every row is used up at once, so that does no harm.
+func (j *gemmJob) inPlaceA() bool {
+	switch {
+	case j.a.form == formExpand, j.a.form == formPairs && (j.a.kMajor || j.g.K%2 == 1):
 		return false
+	default:
+		return j.a.kMajor || j.a.ld%4096 != 0 || j.g.N <= 2*j.e.width
 	}
-	// Rows whose distance is a multiple of 2 KiB fall into few sets of the
-	// first-level cache and drive each other out.
-	return j.lda0%2048 != 0 || j.g.N <= 2*j.e.width
+}
+
+// inPlaceB says whether tiles read B where it lies: a panel is then read with
+// the stride of B, which must spread over the sets of the second-level cache
+// unless it is used only once or twice.
+func (j *gemmJob) inPlaceB() bool {
+	return j.b.kMajor && j.b.form == formKeep && (j.b.ld%2048 != 0 || j.g.M <= 2*j.e.rows)
 }
 
 // oddLines rounds a stride up to an odd number of cache lines, so that rows
@@ -56,11 +65,11 @@ func oddLines(bytes int) int { return (ceil(bytes, cacheLine) | 1) * cacheLine }
 func (j *gemmJob) size() {
 	e := j.e
 	j.cols = max(sharedB/j.ldb, 1) * e.width
-	if j.private {
+	if j.private || j.directB {
 		j.cols = j.g.N
 	}
 	j.rows = j.g.M
-	if !j.direct {
+	if !j.directA {
 		j.rows = min(j.rows, max(sharedA/j.lda/e.rows, 1)*e.rows)
 	}
 	if j.sharedSums() {

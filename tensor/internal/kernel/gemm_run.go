@@ -12,7 +12,8 @@ type gemmJob struct {
 	shared sharedSpace
 	local  []localSpace // of each worker
 
-	direct  bool // A is read in place
+	directA bool // A is read in place
+	directB bool // B is read in place, but for a last panel that is not full
 	private bool // each worker packs the panels of B that it uses
 
 	rows, cols, deep int // size of a block: rows of A, columns of B, units
@@ -22,7 +23,6 @@ type gemmJob struct {
 	i0, i1, j0, j1, u0, u1 int
 
 	lda, ldb int // strides of packed rows of A and panels of B, in bytes
-	lda0     int // stride of rows of A in place
 	groupA   int // rows per task
 	groupB   int // panels per task
 	rowTasks int // row groups of the block

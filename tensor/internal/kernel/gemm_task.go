@@ -19,13 +19,13 @@ const (
 func (j *gemmJob) packTasks() int {
 	j.packsB, j.packsA = 0, 0
 	slices := ceil(j.u1-j.u0, packUnits)
-	if !j.private && (j.i0 == 0 || j.units > j.deep) {
+	if !j.private && !j.directB && (j.i0 == 0 || j.units > j.deep) {
 		j.packsB = slices
 		if !j.b.kMajor {
 			j.packsB = ceil(j.j1-j.j0, packPanels*j.e.width)
 		}
 	}
-	if !j.direct && (j.j0 == 0 || j.rows < j.g.M || j.units > j.deep) {
+	if !j.directA && (j.j0 == 0 || j.rows < j.g.M || j.units > j.deep) {
 		j.packsA = slices
 		if !j.a.kMajor {
 			j.packsA = ceil(j.i1-j.i0, packRows)
@@ -129,23 +129,31 @@ func (j *gemmJob) work(worker, item int) work {
 // multiply adds the products over the units u..end.
 func (w *work) multiply(u, end int) {
 	j, e := w.j, w.j.e
-	ldb := (end - u) * e.width * e.unit
-	b := w.private
-	if j.private {
-		e.packB(b, ldb, &j.b, u, end, w.j0, w.j1)
-	} else {
-		ldb = j.ldb
-		b = unsafe.Add(j.shared.b, (w.j0-j.j0)/e.width*ldb+(u-j.u0)*e.width*e.unit)
+	row := e.width * e.unit
+	packed := (end - u) * row
+	if j.private && !j.directB {
+		e.packB(w.private, packed, &j.b, u, end, w.j0, w.j1)
 	}
 	for c := w.j0; c < w.j1; c += e.width {
-		w.panel(unsafe.Add(b, (c-w.j0)/e.width*ldb), c, u, end)
+		switch {
+		case j.directB && c+e.width <= w.j1:
+			w.panel(j.b.at(u, c), j.b.ld, row, c, u, end)
+		case j.directB:
+			e.packB(w.private, packed, &j.b, u, end, c, w.j1)
+			w.panel(w.private, row, packed, c, u, end)
+		case j.private:
+			w.panel(unsafe.Add(w.private, (c-w.j0)/e.width*packed), row, packed, c, u, end)
+		default:
+			at := (c-j.j0)/e.width*j.ldb + (u-j.u0)*row
+			w.panel(unsafe.Add(j.shared.b, at), row, j.ldb, c, u, end)
+		}
 	}
 }
 
 // panel multiplies the rows by the panel b of columns c.
-func (w *work) panel(b unsafe.Pointer, c, u, end int) {
+func (w *work) panel(b unsafe.Pointer, ldb, next, c, u, end int) {
 	j, e := w.j, w.j.e
-	a, lda := w.rowsOfA(u)
+	a, lda, ka := w.rowsOfA(u)
 	tile := e.tile
 	if e.half != nil && w.j1-c <= e.width/2 {
 		tile = e.half
@@ -154,20 +162,25 @@ func (w *work) panel(b unsafe.Pointer, c, u, end int) {
 		rows := min(e.rows, w.i1-i)
 		out, ldc, add := w.target(i, c, u)
 		strip := unsafe.Add(a, (i-w.i0)*lda)
-		tile(rows, (*byte)(strip), lda, (*byte)(b), e.width*e.unit, end-u, (*byte)(out), ldc, j.alpha, add)
+		tile(rows, (*byte)(strip), lda, ka, (*byte)(b), ldb, next, end-u, (*byte)(out), ldc, j.alpha, add)
 		if out == w.tile {
 			j.g.C.mergeTile(out, ldc, i, c, rows, w.j1-c, j.g.Write.add(u))
 		}
 	}
 }
 
-// rowsOfA is where the first row of the group lies, at unit u.
-func (w *work) rowsOfA(u int) (a unsafe.Pointer, lda int) {
+// rowsOfA is where the first row of the group lies, at unit u, and its strides
+// from row to row and from unit to unit.
+func (w *work) rowsOfA(u int) (a unsafe.Pointer, lda, ka int) {
 	j := w.j
-	if j.direct {
-		return j.a.at(u*j.e.per, w.i0), j.lda0
+	switch {
+	case !j.directA:
+		return unsafe.Add(j.shared.a, (w.i0-j.i0)*j.lda+(u-j.u0)*j.e.unit), j.lda, j.e.unit
+	case j.a.kMajor:
+		return j.a.at(u, w.i0), j.a.size, j.a.ld
+	default:
+		return j.a.at(u*j.e.per, w.i0), j.a.ld, j.e.unit
 	}
-	return unsafe.Add(j.shared.a, (w.i0-j.i0)*j.lda+(u-j.u0)*j.e.unit), j.lda
 }
 
 // target is where the tile at row i and column c goes.

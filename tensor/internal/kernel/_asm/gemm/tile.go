@@ -22,8 +22,9 @@ import (
 //	}
 //
 // A is read one element at a time, B and C by whole vectors. All strides are in
-// bytes. The accumulators of a tile fill the register file but for the vectors
-// of B and two broadcast elements of A.
+// bytes: of A lda from row to row and ka along K, so that A and its transpose
+// are the same to a tile. The accumulators of a tile fill the register file but
+// for the vectors of B and two broadcast elements of A.
 type tile struct {
 	name    string
 	rows    int           // most rows
@@ -56,12 +57,13 @@ var ymm = []VecPhysical{
 var (
 	aBase   = []GPPhysical{RAX, RBX, RCX, RDX, RSI} // rows 0, 3, 6, 9, 12
 	aStride = RDI
+	aStep   = R10
 	bRow    = R8
 	bStride = R9
-	bAhead  = R10
-	cRow    = R11
-	cStride = R12
-	blocks  = R13 // turns left of the unrolled loop
+	bNext   = R11
+	cRow    = R12 // while not multiplying
+	cStride = R13 // while not multiplying
+	blocks  = R12 // turns left of the unrolled loop
 	rest    = R15 // turns left of the single loop
 )
 
@@ -71,15 +73,15 @@ var rowAddress = [14]struct{ base, scale int }{
 	{1, 4}, {0, 8}, {3, 0}, {2, 4}, {1, 8}, {4, 0}, {3, 4},
 }
 
-// unroll is how many k one turn of the main loop does; ahead is how many rows
-// of B ahead of use are prefetched.
+// unroll is how many k one turn of the main loop does; ahead is how many k
+// before their use A and B are prefetched.
 const (
 	unroll = 4
 	ahead  = 8
 )
 
 func (t *tile) generate() {
-	TEXT(t.name, NOSPLIT, "func(rows int, a *byte, lda int, b *byte, ldb int, k int, c *byte, ldc int, alpha float64, add int)")
+	TEXT(t.name, NOSPLIT, "func(rows int, a *byte, lda int, ka int, b *byte, ldb int, next int, k int, c *byte, ldc int, alpha float64, add int)")
 	Pragma("noescape")
 	t.load()
 	rows := Load(Param("rows"), R14)
@@ -98,21 +100,20 @@ func (t *tile) label(what string, r int) string { return fmt.Sprintf("%s%d", wha
 func (t *tile) load() {
 	Load(Param("a"), aBase[0])
 	Load(Param("lda"), aStride)
+	Load(Param("ka"), aStep)
 	Load(Param("b"), bRow)
 	Load(Param("ldb"), bStride)
+	Load(Param("next"), bNext)
 	Load(Param("k"), rest)
-	Load(Param("c"), cRow)
-	Load(Param("ldc"), cStride)
 	LEAQ(Mem{Base: aStride, Index: aStride, Scale: 2}, R14)
 	for i := 1; i < len(aBase) && 3*i < t.rows; i++ {
 		LEAQ(Mem{Base: aBase[i-1], Index: R14, Scale: 1}, aBase[i])
 	}
-	MOVQ(bStride, bAhead)
-	SHLQ(Imm(3), bAhead)
-	ADDQ(bRow, bAhead)
-	MOVQ(rest, blocks)
-	SHRQ(Imm(2), blocks)
-	ANDQ(Imm(unroll-1), rest)
+}
+
+func (t *tile) loadC() {
+	Load(Param("c"), cRow)
+	Load(Param("ldc"), cStride)
 }
 
 // bases is how many bases of A rows need.
@@ -130,24 +131,25 @@ func (t *tile) acc(i, v int) VecPhysical { return t.reg[i*t.vectors+v] }
 func (t *tile) body(rows int) {
 	Label(t.label("rows", rows))
 	t.prefetchC(rows)
+	MOVQ(rest, blocks)
+	SHRQ(Imm(2), blocks)
+	ANDQ(Imm(unroll-1), rest)
 	for i := range rows * t.vectors {
 		t.zero(t.reg[i])
 	}
 	TESTQ(blocks, blocks)
 	JZ(LabelRef(t.label("tail", rows)))
 	Label(t.label("loop", rows))
-	for u := range unroll {
-		t.step(rows, 4*u)
+	for range unroll {
+		t.step(rows)
 	}
-	t.advance(rows, 4*unroll)
 	DECQ(blocks)
 	JNZ(LabelRef(t.label("loop", rows)))
 	Label(t.label("tail", rows))
 	TESTQ(rest, rest)
 	JZ(LabelRef(t.label("store", rows)))
 	Label(t.label("single", rows))
-	t.step(rows, 0)
-	t.advance(rows, 4)
+	t.step(rows)
 	DECQ(rest)
 	JNZ(LabelRef(t.label("single", rows)))
 	Label(t.label("store", rows))
@@ -164,57 +166,58 @@ func (t *tile) zero(r VecPhysical) {
 
 // prefetchC asks for the tile of C, which is used at the end.
 func (t *tile) prefetchC(rows int) {
-	MOVQ(cRow, R14)
+	t.loadC()
 	for i := range rows {
-		PREFETCHT0(Mem{Base: R14})
+		PREFETCHT0(Mem{Base: cRow})
 		if t.bytes*t.vectors > 64 {
-			PREFETCHT0(Mem{Base: R14, Disp: t.bytes*t.vectors - 4})
+			PREFETCHT0(Mem{Base: cRow, Disp: t.bytes*t.vectors - 4})
 		}
 		if i+1 < rows {
-			ADDQ(cStride, R14)
+			ADDQ(cStride, cRow)
 		}
 	}
 }
 
-// step is one k: the element of A at byte disp of every row.
-func (t *tile) step(rows, disp int) {
+// step is one k.
+func (t *tile) step(rows int) {
 	n := len(t.reg)
 	b := t.reg[n-2-t.vectors : n-2]
 	for v := range b {
 		t.move(Mem{Base: bRow, Disp: v * t.bytes}, b[v])
 	}
 	for at := 0; at < t.bytes*t.vectors; at += 64 {
-		PREFETCHT0(Mem{Base: bAhead, Disp: at})
+		PREFETCHT0(Mem{Base: bRow, Disp: at, Index: bStride, Scale: ahead})
+		PREFETCHT1(Mem{Base: bRow, Disp: at, Index: bNext, Scale: 1})
+	}
+	for _, i := range []int{0, bases(rows) - 1} {
+		PREFETCHT0(Mem{Base: aBase[i], Index: aStep, Scale: ahead})
 	}
 	for i := range rows {
 		a := t.reg[n-1-i%2]
-		VBROADCASTSS(rowMem(i, disp), a)
+		VBROADCASTSS(rowMem(i), a)
 		for v := range b {
 			t.mul(a, b[v], t.acc(i, v))
 		}
 	}
 	ADDQ(bStride, bRow)
-	ADDQ(bStride, bAhead)
+	for i := range bases(rows) {
+		ADDQ(aStep, aBase[i])
+	}
 }
 
-func rowMem(i, disp int) Mem {
+func rowMem(i int) Mem {
 	at := rowAddress[i]
-	m := Mem{Base: aBase[at.base], Disp: disp}
+	m := Mem{Base: aBase[at.base]}
 	if at.scale != 0 {
 		m.Index, m.Scale = aStride, uint8(at.scale)
 	}
 	return m
 }
 
-func (t *tile) advance(rows, bytes int) {
-	for i := range bases(rows) {
-		ADDQ(Imm(uint64(bytes)), aBase[i])
-	}
-}
-
 // store writes the accumulators, added to C if add is not 0.
 func (t *tile) store(rows int) {
 	t.scale(rows)
+	t.loadC()
 	Load(Param("add"), R14)
 	TESTQ(R14, R14)
 	JZ(LabelRef(t.label("write", rows)))
