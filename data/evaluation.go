@@ -12,7 +12,7 @@ type EvaluationOptions struct {
 	Rows     int   // samples a step for one rank
 	Ranks    int   // data-parallel degree; 0 is 1
 	Rank     int   // coordinate on the data axis
-	Limit    int64 // most samples to take, over all ranks; 0: all
+	Limit    int64 // most samples to take, over all ranks, spread evenly over the split; 0: all
 }
 
 // NoTarget is the target of a row that pads the last step; its loss does not
@@ -26,7 +26,8 @@ const NoTarget = -1
 type Evaluation struct {
 	corpus Corpus
 	opts   EvaluationOptions
-	total  int64
+	all    int64 // samples of the split
+	total  int64 // of them taken
 	at     int64
 	row    []int32
 }
@@ -42,14 +43,15 @@ func NewEvaluation(corpus Corpus, opts EvaluationOptions) (*Evaluation, error) {
 	case opts.Ranks < 1 || opts.Rank < 0 || opts.Rank >= opts.Ranks:
 		return nil, fmt.Errorf("data: rank %d of %d; ranks count from 0", opts.Rank, opts.Ranks)
 	}
-	total := corpus.Samples(opts.Sequence)
-	if total < 1 {
+	all := corpus.Samples(opts.Sequence)
+	if all < 1 {
 		return nil, fmt.Errorf("%w (of the validation split, whose share may also be raised)", errTooShort(corpus, opts.Sequence))
 	}
+	total := all
 	if opts.Limit > 0 {
-		total = min(total, opts.Limit)
+		total = min(all, opts.Limit)
 	}
-	return &Evaluation{corpus: corpus, opts: opts, total: total, row: make([]int32, opts.Sequence+1)}, nil
+	return &Evaluation{corpus: corpus, opts: opts, all: all, total: total, row: make([]int32, opts.Sequence+1)}, nil
 }
 
 // Samples is the number of samples over all ranks.
@@ -76,7 +78,7 @@ func (e *Evaluation) Next(tokens, targets []int32) (rows int, err error) {
 	for k := range e.opts.Rows {
 		x, y := tokens[k*s:][:s], targets[k*s:][:s]
 		if i := first + int64(k); i < e.total {
-			if err := e.corpus.Read(e.row, i); err != nil {
+			if err := e.corpus.Read(e.row, e.sample(i)); err != nil {
 				return 0, err
 			}
 			unzip(x, y, e.row, s)
@@ -91,6 +93,10 @@ func (e *Evaluation) Next(tokens, targets []int32) (rows int, err error) {
 	e.at += int64(e.opts.Ranks * e.opts.Rows)
 	return rows, nil
 }
+
+// sample is the sample of the split that is taken as number i: they are spread evenly, so that a limit does not mean the
+// first few documents.
+func (e *Evaluation) sample(i int64) int64 { return i*(e.all/e.total) + i*(e.all%e.total)/e.total }
 
 // Rewind goes back to the beginning.
 func (e *Evaluation) Rewind() { e.at = 0 }

@@ -85,8 +85,9 @@ func TestEvaluationIsInOrderOnEveryLayout(t *testing.T) {
 			t.Fatalf("%d samples, want %d", len(all), want)
 		}
 		for i, id := range all {
-			if int(id) != i*o.Sequence {
-				t.Fatalf("sample %d begins with %d", i, id)
+			spread := i * int(c.Samples(o.Sequence)) / len(all) // evenly over the whole split
+			if int(id) != spread*o.Sequence {
+				t.Fatalf("sample %d begins with %d, not %d", i, id, spread*o.Sequence)
 			}
 		}
 	})

@@ -11,17 +11,21 @@ import (
 // first time, and writing a sample at the end, come on top.
 const DefaultTime unit.Seconds = 80
 
-// The default run, in one place: a small Llama that learns Go's own source.
+// The default run, in one place: a small Llama that learns Go's own source. In the few hundred steps that fit its time,
+// Muon reaches a validation loss that AdamW needs several times the steps for, and a head of its own learns faster than
+// one tied to the embedding. The rate is the best of a few tried on 300,000 tokens.
 const (
 	defaultVocab    = 4096
 	defaultHidden   = 256
-	defaultLayers   = 6
+	defaultLayers   = 4
 	defaultHeads    = 4
 	defaultFFN      = 704
 	defaultSequence = 256
 	defaultBatch    = 8 // sequences of a step, about: the ranks share them
-	defaultRate     = 3e-3
-	defaultWarmup   = 30
+	defaultRate     = 1e-2
+	defaultMinRatio = 0.02
+	defaultDecay    = 0.01
+	defaultWarmup   = 10
 )
 
 // DefaultPlan is the plan of a run that is told nothing, on a machine with so many cores: a rank a core.
@@ -30,23 +34,25 @@ func DefaultPlan(cores int) plan.Plan {
 	p.Model = plan.Model{Origin: plan.Inline, Config: defaultModel()}
 	p.Workload.Sequence = defaultSequence
 	p.Workload.Tokenizer = plan.Tokenizer{Kind: plan.TrainedBPE, Vocab: defaultVocab}
-	p.Workload.Validation = plan.Validation{Fraction: 0.005, Interval: 1, Batches: 8}
+	p.Workload.Validation = plan.Validation{Fraction: 0.05, Interval: 1, Batches: 8}
 	p.Layout.Zero.Stage = plan.Replicated
 	p.Layout.Zero.Bucket = 4 * unit.MiB
 	p.Precision = plan.FP32
-	p.Optimizer.LearningRate, p.Optimizer.Warmup = defaultRate, defaultWarmup
+	p.Optimizer.Name = plan.Muon
+	p.Optimizer.LearningRate, p.Optimizer.MinRatio = defaultRate, defaultMinRatio
+	p.Optimizer.Warmup, p.Optimizer.WeightDecay = defaultWarmup, defaultDecay
 	p.Checkpoint = plan.Checkpoint{Every: 1, Keep: 2}
 	p.Logging.Interval = 1
 	return WithSteps(WithRanks(p, cores), 400)
 }
 
-// defaultModel is a Llama of about 6 million parameters.
+// defaultModel is a Llama of about 5 million parameters.
 func defaultModel() model.Config {
 	c := model.New(model.Llama)
 	c.Layers, c.Hidden, c.FFN, c.Vocab, c.Context = defaultLayers, defaultHidden, defaultFFN, defaultVocab, defaultSequence
 	c.Heads, c.KVHeads, c.HeadDim = defaultHeads, defaultHeads, defaultHidden/defaultHeads
 	c.NormEpsilon, c.Rope.Theta, c.InitStd = 1e-5, 10_000, 0.02
-	c.TieEmbeddings = true
+	c.TieEmbeddings = false
 	return c
 }
 

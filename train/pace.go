@@ -38,10 +38,12 @@ func (p *pace) enough() bool {
 }
 
 // fit is the number of steps that fill the time that is left after elapsed, if each other pause that comes with
-// the steps takes reserve in all.
+// the steps takes reserve in all. A machine so busy that nearly nothing is left still trains for half of the budget, and
+// so overruns it: a run of a step or two would teach nobody anything.
 func (p *pace) fit(elapsed, reserve unit.Seconds) int {
 	length := max(p.spent/unit.Seconds(max(p.steps, 1)), 1e-6)
-	return max(int((p.budget-elapsed-reserve)/length), 1)
+	left := max(p.budget-elapsed-reserve, p.budget/2)
+	return max(int(left/length), 1)
 }
 
 // WithSteps is a plan of that many steps, and what follows from their number: a warm-up of a tenth at most, and

@@ -19,6 +19,7 @@ func TestPace(t *testing.T) {
 		{"usual", 90, 10, 0.6, 0.25, 12, 306},
 		{"slow machine", 90, 10, 8, 5, 3, 12},
 		{"no time at all", 4, 10, 8, 5, 3, 1},
+		{"all of it reserved", 80, 200, 4, 4, 3, 10},
 		{"very short steps", 1, 0, 1e-3, 1e-3, 31, 968},
 	}
 	for _, tc := range cases {

@@ -30,8 +30,8 @@ func newGenerate() *cobra.Command {
 		Short: "Let a trained model write",
 		Long: `Continue a prompt with the newest checkpoint of a run. The prompt and what follows it go to standard output as
 they come. Equal seeds write equal texts on equal machines.`,
-		Example: `  carve generate --run runs/llama-6m-001 --prompt 'func main() {' --tokens 200
-  carve generate --run runs/llama-6m-001 --prompt 'package ' --temperature 0`,
+		Example: `  carve generate --run runs/llama-5m-001 --prompt 'func main() {' --tokens 200
+  carve generate --run runs/llama-5m-001 --prompt 'package ' --temperature 0`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runGenerate(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o)
@@ -84,7 +84,7 @@ func runGenerate(ctx context.Context, out, errOut io.Writer, o generateOptions) 
 func (o generateOptions) check() error {
 	var faults []error
 	if o.run == "" {
-		faults = append(faults, errors.New("--run is missing; name the folder of a run, such as runs/llama-6m-001"))
+		faults = append(faults, errors.New("--run is missing; name the folder of a run, such as runs/llama-5m-001"))
 	}
 	if o.tokens < 0 {
 		faults = append(faults, fmt.Errorf("--tokens %d; use 0 or more", o.tokens))

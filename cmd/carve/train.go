@@ -34,7 +34,7 @@ func newTrain() *cobra.Command {
 		Short: "Train a model, by default a small one on Go's own source",
 		Long: `Train a model under a plan, over several ranks.
 
-Without flags it trains a Llama-style model of about 6 million parameters on the source of Go, with a rank on each
+Without flags it trains a Llama-style model of about 5 million parameters on the source of Go, with a rank on each
 core, for about a minute and a half, and then lets the model write a little.
 
 What to compute comes from the plan; flags say where and how to show it. The flags --model, --data, --steps, --time,
@@ -47,7 +47,7 @@ Interrupt (Ctrl-C) finishes the step, saves, and ends with exit code 3; a second
 		Example: `  carve train
   carve train --time 10m --data notes/
   carve train --plan plan.yaml --steps 100 --json
-  carve train --resume runs/llama-6m-001`,
+  carve train --resume runs/llama-5m-001`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.given = func(flag string) bool { return cmd.Flags().Changed(flag) }
