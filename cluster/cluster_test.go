@@ -213,3 +213,15 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestDefaults checks what a file may leave out: a node of one device, full bisection.
+func TestDefaults(t *testing.T) {
+	c, err := cluster.Parse([]byte(`{"device": {"peak": {"fp32": 1e12}, "memory": "1GiB", "bandwidth": 1e10},
+		"levels": [{"size": 2, "bandwidth": 1e9}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Node != 1 || c.Levels[0].Oversubscription != 1 || c.Nodes() != 2 {
+		t.Errorf("%+v", c)
+	}
+}
