@@ -41,13 +41,15 @@ func everything(g *comm.Group, small, big, other *tensor.Tensor, counts []int) e
 		g.ReduceScatter(small, big, tensor.Sum), g.AllToAll(other, big), g.AllToAllV(other, big, counts, counts))
 }
 
-// TestNoAllocation holds that no operation allocates after warm-up, observed or not.
+// TestNoAllocation holds that no operation allocates after warm-up, observed or not: of many windows of rounds, one
+// at least is without any allocation. The runtime allocates now and then, for instance when a goroutine first sleeps on
+// another thread.
 func TestNoAllocation(t *testing.T) {
-	const ranks, rounds = 3, 50
+	const ranks, windows, rounds = 3, 25, 20
 	for _, elements := range []int{8, 4_000} {
-		var before, after runtime.MemStats
+		var stats [windows + 1]runtime.MemStats
 		l := comm.NewLocal(ranks, comm.LocalOptions{})
-		a := tensor.NewArena(tensor.ArenaOptions{})
+		a := tensor.NewArena(tensor.ArenaOptions{Chunk: 1 << 20})
 		endpoints := l.Endpoints()
 		for i := 1; i < ranks; i++ {
 			r := trace.NewRecorder(i, trace.Options{Events: 100})
@@ -62,16 +64,16 @@ func TestNoAllocation(t *testing.T) {
 			big := a.NewZero(tensor.Communication, tensor.FP32, elements*ranks)
 			other := a.NewZero(tensor.Communication, tensor.FP32, elements*ranks)
 			counts := []int{elements, elements, elements}
-			for round := range 2 * rounds {
-				if round == rounds && g.Rank() == 0 {
-					runtime.ReadMemStats(&before)
+			for round := range windows * rounds {
+				if round%rounds == 0 && g.Rank() == 0 {
+					runtime.ReadMemStats(&stats[round/rounds])
 				}
 				if err := everything(g, small, big, other, counts); err != nil {
 					return err
 				}
 			}
 			if g.Rank() == 0 {
-				runtime.ReadMemStats(&after)
+				runtime.ReadMemStats(&stats[windows])
 			}
 			return g.Barrier()
 		})
@@ -79,9 +81,12 @@ func TestNoAllocation(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.Close()
-		// The runtime itself allocates now and then, for instance to wait on a condition for the first time on a thread.
-		if n := after.Mallocs - before.Mallocs; n > rounds/2 {
-			t.Errorf("%d allocations in %d rounds of every operation on %d elements", n, rounds, elements)
+		least := stats[windows].Mallocs
+		for i := range windows {
+			least = min(least, stats[i+1].Mallocs-stats[i].Mallocs)
+		}
+		if least > 0 {
+			t.Errorf("at least %d allocations in %d rounds of every operation on %d elements", least, rounds, elements)
 		}
 	}
 }

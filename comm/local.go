@@ -17,7 +17,7 @@ type Local struct {
 	failure atomic.Pointer[Failure] // set once
 	reducer *tensor.Reducer
 	arena   *tensor.Arena // of copies of small operands
-	spin    int           // looks at memory before a waiting goroutine yields its processor
+	looks   int           // before a waiting goroutine lets others run for the first time
 
 	workers   sync.WaitGroup
 	endpoints []*localEndpoint
@@ -29,28 +29,21 @@ type Local struct {
 
 // LocalOptions say how a local world behaves; the zero value is the usual one.
 type LocalOptions struct {
-	// Spin is how often a goroutine that waits for another rank looks before it lets others run; 0 chooses by the
+	// Looks is how often a goroutine that waits for another rank looks before it lets others run; 0 chooses by the
 	// numbers of ranks and processors.
-	Spin int
+	Looks int
 }
-
-// defaultSpin is about two microseconds: longer than ranks are apart that arrive together, shorter than
-// what a sleep and a wake-up cost.
-const defaultSpin = 2000
-
-// crowdedSpin is for ranks that share processors: a moment for one that is about to come.
-const crowdedSpin = 50
 
 // NewLocal makes a world of n ranks, one or more.
 func NewLocal(n int, o LocalOptions) *Local {
-	l := &Local{reducer: tensor.NewReducer(), spin: o.Spin, endpoints: make([]*localEndpoint, n)}
+	l := &Local{reducer: tensor.NewReducer(), looks: o.Looks, endpoints: make([]*localEndpoint, n)}
 	l.arena = tensor.NewArena(tensor.ArenaOptions{Chunk: 256 * unit.KiB})
 	switch {
-	case l.spin != 0:
+	case l.looks != 0:
 	case n <= runtime.GOMAXPROCS(0):
-		l.spin = defaultSpin
+		l.looks = firstLooks
 	default:
-		l.spin = crowdedSpin
+		l.looks = moreLooks
 	}
 	for i := range l.endpoints {
 		l.endpoints[i] = &localEndpoint{world: l, rank: i, token: NewToken(), groups: map[string]*localMember{}}

@@ -100,19 +100,6 @@ func (m *localMember) publish(c *Call) *published {
 // call is what the member at position i published for the current operation of m.
 func (m *localMember) call(i int) *published { return &m.group.members[i].calls[m.seq%2] }
 
-// patience is how a member waits.
-type patience uint8
-
-const (
-	// foreground: the rank has nothing else to do. The goroutine holds the token. Look often before sleeping.
-	foreground patience = iota
-	// background: another goroutine of the rank computes. Sleep at once.
-	background
-)
-
-// yields is how often a waiting goroutine lets others run before it sleeps.
-const yields = 50
-
 // meet waits until every member has come to this meeting. The error is the world's failure.
 func (m *localMember) meet(how patience) error {
 	g, l := m.group, m.group.world
@@ -121,37 +108,21 @@ func (m *localMember) meet(how patience) error {
 	if g.sleepers.Load() > 0 && g.complete(mark) {
 		g.wakeSleepers()
 	}
-	looks := l.looks(how)
+	watch := l.watch(how, m.endpoint.token)
 	for i := 0; i < len(g.members); {
 		switch {
 		case g.members[i].arrived.Load() >= mark:
 			i++
-			continue
 		case l.failure.Load() != nil:
 			return l.failure.Load()
 		case g.members[i].missed(mark):
 			l.Fail(g.ranks[i], fmt.Errorf("%w: before %v of group %q", ErrLeft, m.calls[m.seq%2], g.name))
-			continue
-		}
-		looks--
-		switch {
-		case looks >= 0:
-		case looks > -yields && !m.endpoint.token.Wanted():
-			runtime.Gosched()
-		default:
+		case watch.tired():
 			m.sleep(mark, how)
-			looks = min(0, l.looks(how))
+			watch.slept(how)
 		}
 	}
 	return nil
-}
-
-// looks is how often a waiting goroutine looks before it yields, and, counted on below zero, before it sleeps.
-func (l *Local) looks(how patience) int {
-	if how == background {
-		return -yields
-	}
-	return l.spin
 }
 
 // complete tells whether every member has come to the meeting.

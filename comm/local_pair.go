@@ -2,7 +2,6 @@ package comm
 
 import (
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -154,15 +153,13 @@ func (p *localRecv) Await(ticket uint64) error { return (*localPair)(p).await(p.
 // await waits until the member at position at has sent, or received, the message.
 func (p *localPair) await(at int, op Op, ticket uint64) error {
 	m := &p.group.members[at]
-	for looks := p.group.world.looks(foreground); p.done.Load() < ticket; looks-- {
-		switch {
-		case looks >= 0:
-		case looks > -yields && !m.endpoint.token.Wanted():
-			runtime.Gosched()
-		default:
-			if err := p.sleep(m, op, ticket); err != nil {
-				return m.opError(op, err)
-			}
+	watch := p.group.world.watch(foreground, m.endpoint.token)
+	for p.done.Load() < ticket {
+		if !watch.tired() {
+			continue
+		}
+		if err := p.sleep(m, op, ticket); err != nil {
+			return m.opError(op, err)
 		}
 	}
 	return nil

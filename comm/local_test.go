@@ -14,9 +14,9 @@ import (
 // TestCrowded runs many more ranks than there are processors, whatever they are told about spinning.
 func TestCrowded(t *testing.T) {
 	const ranks, rounds = 24, 20
-	for _, spin := range []int{0, 1, 1 << 20} {
+	for _, looks := range []int{0, 1, 1 << 20} {
 		a := tensor.NewArena(tensor.ArenaOptions{Chunk: 1 << 20})
-		l := comm.NewLocal(ranks, comm.LocalOptions{Spin: spin})
+		l := comm.NewLocal(ranks, comm.LocalOptions{Looks: looks})
 		all := make([]int, ranks)
 		for i := range all {
 			all[i] = i
