@@ -32,37 +32,50 @@ type localGroup struct {
 // cacheLine keeps what different ranks write apart: two lines, because the processor fetches them in pairs.
 const cacheLine = 128
 
-// localMember is one member's part of a group. Its atomics are read by all members, calls by all members
-// between two meetings, and the rest by the goroutine that carries this member's operations out.
+// localMember is one member's part of a group. What others read of it lies apart from what only the goroutine uses that
+// carries this member's operations out.
 type localMember struct {
 	_       [cacheLine]byte
-	arrived atomic.Uint64 // meetings that this member came to
-	_       [cacheLine]byte
-	calls   [2]published // of this operation and the one before
-	left    atomic.Bool
-	moving  atomic.Bool // touches others' tensors
+	arrived [2]mark  // at this operation's meetings and the one's before; others wait for a change
+	boards  [2]board // of this operation and the one before; others read after the first meeting
 
+	left     atomic.Bool
+	moving   atomic.Bool // touches tensors: see quiesce
 	sleeping atomic.Bool
+	counts   [2][]int      // of boards: send, then receive counts of AllToAllV
 	alarm    chan struct{} // one value when sleeping was cleared by another
+	_        [cacheLine]byte
 
 	group    *localGroup
 	endpoint *localEndpoint
-	at       int // position
-	rank     int // in the world
-	seq      uint64
+	at       int              // position
+	rank     int              // in the world
+	seq      uint64           // number of the operation
+	staged   bool             // the operation is small
 	dsts     []*tensor.Tensor // scratch of reductions
 	srcs     []*tensor.Tensor
 	stages   [2][4]*tensor.Tensor // copies of small sources, by operation modulo 2 and dtype
 	result   [4]*tensor.Tensor    // scratch of small reductions, by dtype
 	queue    localQueue
+	_        [cacheLine]byte
 }
 
-// published is a call as the other members see it.
-type published struct {
+// mark is how far a member has come: twice the number of the operation from its first meeting on, and one more
+// from its second. Nothing else is on its cache lines.
+type mark struct {
+	atomic.Uint64
+	_ [cacheLine - 8]byte
+}
+
+// board is a call as the other members see it.
+type board struct {
+	entry
+	_ [cacheLine - 32]byte
+}
+
+type entry struct {
 	Signature
-	dst, src *tensor.Tensor
-	counts   []int // send, then receive counts of AllToAllV; the member's own copy
-	staged   bool  // src is a copy
+	dst, src *tensor.Tensor // src may be a copy
 }
 
 func newLocalGroup(l *Local, name string, ranks []int) *localGroup {
@@ -81,43 +94,52 @@ func newLocalGroup(l *Local, name string, ranks []int) *localGroup {
 	return g
 }
 
-// publish shows a call to the other members. What the call before showed stays: members may still be reading it.
-func (m *localMember) publish(c *Call) *published {
+// publish writes a call on the member's board, where others find it when they see that the member has arrived. What the
+// call before wrote stays: members may still be reading it.
+func (m *localMember) publish(c *Call) *board {
 	m.seq++
-	p := &m.calls[m.seq%2]
-	p.Signature = c.Signature(len(m.group.ranks))
-	p.dst, p.src = c.Dst, c.Src
-	p.staged = m.group.small(&p.Signature)
-	if p.staged && p.src != nil {
-		p.src = m.stage(c.Src)
+	next := entry{c.Signature(len(m.group.ranks)), c.Dst, c.Src}
+	m.staged = m.group.small(&next.Signature)
+	if m.staged && next.src != nil {
+		next.src = m.stage(c.Src)
 	}
 	if c.Op == AllToAllV {
-		p.counts = append(append(p.counts[:0], c.SendCounts...), c.RecvCounts...)
+		counts := &m.counts[m.seq%2]
+		*counts = append(append((*counts)[:0], c.SendCounts...), c.RecvCounts...)
 	}
-	return p
+	b := &m.boards[m.seq%2]
+	if b.entry != next { // else it may stay in the others' caches
+		b.entry = next
+	}
+	return b
 }
 
 // call is what the member at position i published for the current operation of m.
-func (m *localMember) call(i int) *published { return &m.group.members[i].calls[m.seq%2] }
+func (m *localMember) call(i int) *board { return &m.group.members[i].boards[m.seq%2] }
 
-// meet waits until every member has come to this meeting. The error is the world's failure.
-func (m *localMember) meet(how patience) error {
+// countsOf is the member's counts for the current operation of m.
+func (m *localMember) countsOf(i int) []int { return m.group.members[i].counts[m.seq%2] }
+
+// meet waits until every member has come to the first or second meeting of the operation. The error is the world's
+// failure.
+func (m *localMember) meet(which meeting, how patience) error {
 	g, l := m.group, m.group.world
-	mark := m.arrived.Load() + 1
-	m.arrived.Store(mark)
+	mark, turn := 2*m.seq+uint64(which), m.seq%2
+	m.arrived[turn].Store(mark)
 	if g.sleepers.Load() > 0 && g.complete(mark) {
 		g.wakeSleepers()
 	}
 	watch := l.watch(how, m.endpoint.token)
 	for i := 0; i < len(g.members); {
 		switch {
-		case g.members[i].arrived.Load() >= mark:
+		case g.members[i].arrived[turn].Load() >= mark:
 			i++
 		case l.failure.Load() != nil:
 			return l.failure.Load()
+		case !watch.tired():
 		case g.members[i].missed(mark):
-			l.Fail(g.ranks[i], fmt.Errorf("%w: before %v of group %q", ErrLeft, m.calls[m.seq%2], g.name))
-		case watch.tired():
+			l.Fail(g.ranks[i], fmt.Errorf("%w: before %v of group %q", ErrLeft, m.boards[turn], g.name))
+		default:
 			m.sleep(mark, how)
 			watch.slept(how)
 		}
@@ -125,10 +147,18 @@ func (m *localMember) meet(how patience) error {
 	return nil
 }
 
+// meeting is one of the two of an operation.
+type meeting uint64
+
+const (
+	before meeting = iota
+	after
+)
+
 // complete tells whether every member has come to the meeting.
 func (g *localGroup) complete(mark uint64) bool {
 	for i := range g.members {
-		if g.members[i].arrived.Load() < mark {
+		if !g.members[i].came(mark) {
 			return false
 		}
 	}
@@ -163,7 +193,10 @@ func (g *localGroup) missed(mark uint64) bool {
 	return false
 }
 
-func (m *localMember) missed(mark uint64) bool { return m.left.Load() && m.arrived.Load() < mark }
+func (m *localMember) missed(mark uint64) bool { return m.left.Load() && !m.came(mark) }
+
+// came tells whether the member has come to the meeting.
+func (m *localMember) came(mark uint64) bool { return m.arrived[mark/2%2].Load() >= mark }
 
 // wakeSleepers wakes every sleeping member; each looks again for itself.
 func (g *localGroup) wakeSleepers() {

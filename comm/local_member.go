@@ -70,7 +70,7 @@ func (m *localMember) carry(c *Call, how patience) error {
 
 func (m *localMember) exchange(c *Call, how patience) error {
 	mine := m.publish(c)
-	if err := m.meet(how); err != nil {
+	if err := m.meet(before, how); err != nil {
 		return err
 	}
 	if err := m.verify(mine); err != nil {
@@ -79,14 +79,14 @@ func (m *localMember) exchange(c *Call, how patience) error {
 	if c.Op == Barrier {
 		return nil
 	}
-	if err := m.work(mine, how); err != nil || mine.staged {
+	if err := m.work(mine, how); err != nil || m.staged {
 		return err
 	}
-	return m.meet(how)
+	return m.meet(after, how)
 }
 
 // verify compares all members' calls. On a difference every member arrives at the same error.
-func (m *localMember) verify(mine *published) error {
+func (m *localMember) verify(mine *board) error {
 	for i := range m.group.members {
 		if m.call(i).Signature != mine.Signature {
 			return m.mismatch()
@@ -125,7 +125,7 @@ func (m *localMember) verifyCounts() error {
 	n, ranks := len(m.group.members), m.group.ranks
 	for i := range n {
 		for j := range n {
-			sent, expected := m.call(i).counts[j], m.call(j).counts[n+i]
+			sent, expected := m.countsOf(i)[j], m.countsOf(j)[n+i]
 			if sent == expected {
 				continue
 			}

@@ -4,8 +4,8 @@ import "carve/tensor"
 
 // work does this member's part of an operation between the two meetings: it holds the token, touches the
 // others' tensors, and blocks on nobody.
-func (m *localMember) work(c *published, how patience) error {
-	if how == background && !c.staged {
+func (m *localMember) work(c *board, how patience) error {
+	if how == background && !m.staged {
 		m.endpoint.token.Acquire()
 		defer m.endpoint.token.Release()
 	}
@@ -14,7 +14,7 @@ func (m *localMember) work(c *published, how patience) error {
 	if f := m.group.world.failure.Load(); f != nil { // after moving: see quiesce
 		return f
 	}
-	if c.staged {
+	if m.staged {
 		m.take(c)
 	} else {
 		m.move(c)
@@ -23,7 +23,7 @@ func (m *localMember) work(c *published, how patience) error {
 }
 
 // move reads and writes elements. Every element is written by one member.
-func (m *localMember) move(c *published) {
+func (m *localMember) move(c *board) {
 	switch c.Op {
 	case AllReduce, Reduce:
 		m.combine(c)
@@ -47,7 +47,7 @@ func (m *localMember) move(c *published) {
 
 // pull copies a block of every member's Src, from element slo on, to Dst. Each member begins with its
 // own block, so that not all read one member's at once.
-func (m *localMember) pull(c *published, slo int) {
+func (m *localMember) pull(c *board, slo int) {
 	n := len(m.group.members)
 	for k := range n {
 		i := (m.at + k) % n
@@ -56,7 +56,7 @@ func (m *localMember) pull(c *published, slo int) {
 }
 
 // combine reduces this member's share of the elements into the Dst of every member that has one.
-func (m *localMember) combine(c *published) {
+func (m *localMember) combine(c *board) {
 	if len(m.group.members) == 1 {
 		m.copyBlock(c.dst, 0, c.src, 0, c.Count)
 		return
@@ -75,7 +75,7 @@ func (m *localMember) combine(c *published) {
 
 // spread copies this member's share of the root's elements to every other member: block by block, so that
 // the block is still in the cache for the second copy.
-func (m *localMember) spread(c *published) {
+func (m *localMember) spread(c *board) {
 	src := m.call(int(c.Peer)).src
 	lo, hi := m.share(c.Count, c.DType)
 	step := blockBytes / c.DType.Size()
@@ -92,7 +92,7 @@ func (m *localMember) spread(c *published) {
 }
 
 // reduceBlock reduces this member's block of every member's Src into its Dst.
-func (m *localMember) reduceBlock(c *published) {
+func (m *localMember) reduceBlock(c *board) {
 	m.dsts, m.srcs = append(m.dsts[:0], c.dst), m.srcs[:0]
 	for i := range m.group.members {
 		m.srcs = append(m.srcs, m.call(i).src.Slice(m.at*c.Count, (m.at+1)*c.Count))
@@ -104,15 +104,15 @@ func (m *localMember) reduceBlock(c *published) {
 }
 
 // exchangeBlocks pulls the blocks of a variable all-to-all that are for this member.
-func (m *localMember) exchangeBlocks(c *published) {
+func (m *localMember) exchangeBlocks(c *board) {
 	n, at := len(m.group.members), 0
 	for i := range n {
 		other := m.call(i)
 		from := 0
-		for _, k := range other.counts[:m.at] {
+		for _, k := range m.countsOf(i)[:m.at] {
 			from += k
 		}
-		k := c.counts[n+i]
+		k := m.countsOf(m.at)[n+i]
 		m.group.world.reducer.Copy(c.dst, at, other.src, from, k)
 		at += k
 	}

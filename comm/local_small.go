@@ -39,7 +39,7 @@ func (m *localMember) scratch(list *[4]*tensor.Tensor, d tensor.DType) *tensor.T
 }
 
 // take does this member's part of a small operation: it reads copies and writes its own destination.
-func (m *localMember) take(c *published) {
+func (m *localMember) take(c *board) {
 	if c.dst == nil || c.Count == 0 {
 		return
 	}
@@ -65,7 +65,7 @@ func (m *localMember) take(c *published) {
 }
 
 // reduceStages reduces count elements from lo on of all copies into dst.
-func (m *localMember) reduceStages(c *published, dst *tensor.Tensor, lo int) {
+func (m *localMember) reduceStages(c *board, dst *tensor.Tensor, lo int) {
 	m.dsts, m.srcs = append(m.dsts[:0], dst), m.srcs[:0]
 	for i := range m.group.members {
 		m.srcs = append(m.srcs, m.call(i).src)
