@@ -10,11 +10,11 @@ import (
 // Reducer is the arithmetic of collectives: it combines and copies elements of several ranks' tensors, which may be of
 // different arenas. It has no state, so that every goroutine may use one at once.
 type Reducer struct {
-	features kernel.Features
+	kernel kernel.Reducer
 }
 
 // NewReducer makes a reducer for this CPU.
-func NewReducer() *Reducer { return &Reducer{features: kernel.Detect()} }
+func NewReducer() *Reducer { return &Reducer{kernel: kernel.NewReducer(kernel.Detect())} }
 
 // manyRanks is the number of operands up to which Reduce allocates nothing.
 const manyRanks = 16
@@ -26,23 +26,21 @@ func (r *Reducer) Reduce(dsts, srcs []*Tensor, op ReduceOp, lo, hi int) {
 	if lo >= hi || len(srcs) == 0 {
 		return
 	}
+	how := combination(op)
 	switch srcs[0].dtype {
 	case FP32:
-		reduce[float32](dsts, srcs, op, lo, hi)
-	case FP64:
-		reduce[float64](dsts, srcs, op, lo, hi)
-	case Int32:
-		reduce[int32](dsts, srcs, op, lo, hi)
+		var d, s [manyRanks][]float32
+		r.kernel.Float32(ranges(d[:0], dsts, FP32, lo, hi), ranges(s[:0], srcs, FP32, lo, hi), how)
 	case BF16:
 		var d, s [manyRanks][]uint16
-		kernel.ReduceBF16(ranges(d[:0], dsts, BF16, lo, hi), ranges(s[:0], srcs, BF16, lo, hi), combination(op))
+		r.kernel.BF16(ranges(d[:0], dsts, BF16, lo, hi), ranges(s[:0], srcs, BF16, lo, hi), how)
+	case FP64:
+		var d, s [manyRanks][]float64
+		r.kernel.Float64(ranges(d[:0], dsts, FP64, lo, hi), ranges(s[:0], srcs, FP64, lo, hi), how)
+	case Int32:
+		var d, s [manyRanks][]int32
+		r.kernel.Int32(ranges(d[:0], dsts, Int32, lo, hi), ranges(s[:0], srcs, Int32, lo, hi), how)
 	}
-}
-
-func reduce[T float32 | float64 | int32](dsts, srcs []*Tensor, op ReduceOp, lo, hi int) {
-	var d, s [manyRanks][]T
-	dtype := srcs[0].dtype
-	kernel.Reduce(ranges(d[:0], dsts, dtype, lo, hi), ranges(s[:0], srcs, dtype, lo, hi), combination(op))
 }
 
 // ranges appends elements [lo, hi) of every tensor to rs.

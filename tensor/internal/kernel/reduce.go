@@ -1,6 +1,6 @@
 package kernel
 
-// Combine is how Reduce combines elements.
+// Combine is how a Reducer combines elements.
 type Combine uint8
 
 // The reductions. CombineAvg is the sum divided by the number of operands, once.
@@ -14,12 +14,58 @@ const (
 // reduceBlock is the number of elements that pass through the accumulator at once.
 const reduceBlock = 512
 
-// Reduce combines the runs srcs, which are of one length, in their order and writes the result to every run of dsts. A
-// source may be a destination. Floating elements combine in T.
-func Reduce[T Float | int32](dsts, srcs [][]T, op Combine) {
+// Reducer combines runs of several ranks. It has no state.
+type Reducer struct{ features Features }
+
+// NewReducer makes a Reducer that uses what the features allow.
+func NewReducer(f Features) Reducer { return Reducer{f} }
+
+// Float32 combines the runs srcs, which are of one length, in their order and writes the result to every run of dsts.
+// A source may be a destination.
+func (r Reducer) Float32(dsts, srcs [][]float32, op Combine) {
+	done := r.sum32(dsts, srcs, op)
+	reduce(dsts, srcs, op, done)
+}
+
+// Float64 is Float32 on fp64. Inlined into another package, it would make the caller's slices escape.
+//
+//go:noinline
+func (r Reducer) Float64(dsts, srcs [][]float64, op Combine) { reduce(dsts, srcs, op, 0) }
+
+// Int32 is Float32 on integers; averages are truncated toward zero. It is not inlined either.
+//
+//go:noinline
+func (r Reducer) Int32(dsts, srcs [][]int32, op Combine) { reduce(dsts, srcs, op, 0) }
+
+// BF16 is Float32 on bf16 numbers, combined in fp32 and rounded once.
+func (r Reducer) BF16(dsts, srcs [][]uint16, op Combine) {
+	done := r.sumBF16(dsts, srcs, op)
+	reduceBF16(dsts, srcs, op, done)
+}
+
+// divisor is what the sum of n operands is divided by.
+func (op Combine) divisor(n int) float32 {
+	if op == CombineAvg {
+		return float32(n)
+	}
+	return 1
+}
+
+// sums reports whether op begins with a sum.
+func (op Combine) sums() bool { return op == CombineSum || op == CombineAvg }
+
+// fits panics unless every run has n elements.
+func fits[T any](runs [][]T, n int) {
+	for _, r := range runs {
+		_ = r[:n]
+	}
+}
+
+// reduce combines the elements from one on, in plain Go.
+func reduce[T Float | int32](dsts, srcs [][]T, op Combine, from int) {
 	var acc [reduceBlock]T
 	n := len(srcs[0])
-	for lo := 0; lo < n; lo += reduceBlock {
+	for lo := from; lo < n; lo += reduceBlock {
 		hi := min(n, lo+reduceBlock)
 		a := acc[:hi-lo]
 		copy(a, srcs[0][lo:hi])
@@ -33,11 +79,10 @@ func Reduce[T Float | int32](dsts, srcs [][]T, op Combine) {
 	}
 }
 
-// ReduceBF16 is Reduce on bf16 numbers, combined in fp32 and rounded once.
-func ReduceBF16(dsts, srcs [][]uint16, op Combine) {
+func reduceBF16(dsts, srcs [][]uint16, op Combine, from int) {
 	var acc, x [reduceBlock]float32
 	n := len(srcs[0])
-	for lo := 0; lo < n; lo += reduceBlock {
+	for lo := from; lo < n; lo += reduceBlock {
 		hi := min(n, lo+reduceBlock)
 		a := acc[:hi-lo]
 		widen(a, srcs[0][lo:hi])

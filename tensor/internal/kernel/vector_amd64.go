@@ -207,3 +207,15 @@ func panelGradAVX2(rows int, s *float32, dp *float32, lse *float32, delta *float
 
 //go:noescape
 func panelGradAVX512(rows int, s *float32, dp *float32, lse *float32, delta *float32, scale float32)
+
+//go:noescape
+func reduceSumAVX2(n int, dsts *[]float32, nd int, srcs *[]float32, ns int, divisor float32)
+
+//go:noescape
+func reduceSumAVX512(n int, dsts *[]float32, nd int, srcs *[]float32, ns int, divisor float32)
+
+//go:noescape
+func reduceSumBF16AVX2(n int, dsts *[]uint16, nd int, srcs *[]uint16, ns int, divisor float32)
+
+//go:noescape
+func reduceSumBF16AVX512(n int, dsts *[]uint16, nd int, srcs *[]uint16, ns int, divisor float32)

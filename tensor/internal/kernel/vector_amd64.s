@@ -5992,3 +5992,578 @@ row:
 rowEnd:
 	VZEROUPPER
 	RET
+
+// func reduceSumAVX2(n int, dsts *[]float32, nd int, srcs *[]float32, ns int, divisor float32)
+// Requires: AVX
+TEXT ·reduceSumAVX2(SB), NOSPLIT, $0-44
+	MOVQ         n+0(FP), AX
+	MOVQ         dsts+8(FP), CX
+	MOVQ         nd+16(FP), DX
+	MOVQ         srcs+24(FP), BX
+	MOVQ         ns+32(FP), SI
+	VBROADCASTSS divisor+40(FP), Y0
+	XORQ         DI, DI
+	SUBQ         $0x20, AX
+	JL           unrolledEnd
+
+unrolled:
+	MOVQ    (BX), R8
+	VMOVUPS (R8)(DI*4), Y1
+	VMOVUPS 32(R8)(DI*4), Y2
+	VMOVUPS 64(R8)(DI*4), Y3
+	VMOVUPS 96(R8)(DI*4), Y4
+	MOVQ    SI, R9
+	SUBQ    $0x01, R9
+	JLE     unrolledAddEnd
+	LEAQ    24(BX), R8
+
+unrolledAdd:
+	MOVQ   (R8), R10
+	VADDPS (R10)(DI*4), Y1, Y1
+	VADDPS 32(R10)(DI*4), Y2, Y2
+	VADDPS 64(R10)(DI*4), Y3, Y3
+	VADDPS 96(R10)(DI*4), Y4, Y4
+	ADDQ   $0x18, R8
+	DECQ   R9
+	JNZ    unrolledAdd
+
+unrolledAddEnd:
+	MOVL   divisor+40(FP), R8
+	CMPL   R8, $0x3f800000
+	JEQ    unrolledDivided
+	VDIVPS Y0, Y1, Y1
+	VDIVPS Y0, Y2, Y2
+	VDIVPS Y0, Y3, Y3
+	VDIVPS Y0, Y4, Y4
+
+unrolledDivided:
+	MOVQ DX, R9
+	SUBQ $0x00, R9
+	JLE  unrolledStoreEnd
+	LEAQ (CX), R8
+
+unrolledStore:
+	MOVQ    (R8), R10
+	VMOVUPS Y1, (R10)(DI*4)
+	VMOVUPS Y2, 32(R10)(DI*4)
+	VMOVUPS Y3, 64(R10)(DI*4)
+	VMOVUPS Y4, 96(R10)(DI*4)
+	ADDQ    $0x18, R8
+	DECQ    R9
+	JNZ     unrolledStore
+
+unrolledStoreEnd:
+	ADDQ $0x20, DI
+	SUBQ $0x20, AX
+	JGE  unrolled
+
+unrolledEnd:
+	ADDQ $0x20, AX
+	SUBQ $0x08, AX
+	JL   singleEnd
+
+single:
+	MOVQ    (BX), R8
+	VMOVUPS (R8)(DI*4), Y1
+	MOVQ    SI, R9
+	SUBQ    $0x01, R9
+	JLE     singleAddEnd
+	LEAQ    24(BX), R8
+
+singleAdd:
+	MOVQ   (R8), R10
+	VADDPS (R10)(DI*4), Y1, Y1
+	ADDQ   $0x18, R8
+	DECQ   R9
+	JNZ    singleAdd
+
+singleAddEnd:
+	MOVL   divisor+40(FP), R8
+	CMPL   R8, $0x3f800000
+	JEQ    singleDivided
+	VDIVPS Y0, Y1, Y1
+
+singleDivided:
+	MOVQ DX, R9
+	SUBQ $0x00, R9
+	JLE  singleStoreEnd
+	LEAQ (CX), R8
+
+singleStore:
+	MOVQ    (R8), R10
+	VMOVUPS Y1, (R10)(DI*4)
+	ADDQ    $0x18, R8
+	DECQ    R9
+	JNZ     singleStore
+
+singleStoreEnd:
+	ADDQ $0x08, DI
+	SUBQ $0x08, AX
+	JGE  single
+
+singleEnd:
+	ADDQ $0x08, AX
+	VZEROUPPER
+	RET
+
+// func reduceSumAVX512(n int, dsts *[]float32, nd int, srcs *[]float32, ns int, divisor float32)
+// Requires: AVX, AVX512F
+TEXT ·reduceSumAVX512(SB), NOSPLIT, $0-44
+	MOVQ         n+0(FP), AX
+	MOVQ         dsts+8(FP), CX
+	MOVQ         nd+16(FP), DX
+	MOVQ         srcs+24(FP), BX
+	MOVQ         ns+32(FP), SI
+	VBROADCASTSS divisor+40(FP), Z0
+	XORQ         DI, DI
+	SUBQ         $0x40, AX
+	JL           unrolledEnd
+
+unrolled:
+	MOVQ    (BX), R8
+	VMOVUPS (R8)(DI*4), Z1
+	VMOVUPS 64(R8)(DI*4), Z2
+	VMOVUPS 128(R8)(DI*4), Z3
+	VMOVUPS 192(R8)(DI*4), Z4
+	MOVQ    SI, R9
+	SUBQ    $0x01, R9
+	JLE     unrolledAddEnd
+	LEAQ    24(BX), R8
+
+unrolledAdd:
+	MOVQ   (R8), R10
+	VADDPS (R10)(DI*4), Z1, Z1
+	VADDPS 64(R10)(DI*4), Z2, Z2
+	VADDPS 128(R10)(DI*4), Z3, Z3
+	VADDPS 192(R10)(DI*4), Z4, Z4
+	ADDQ   $0x18, R8
+	DECQ   R9
+	JNZ    unrolledAdd
+
+unrolledAddEnd:
+	MOVL   divisor+40(FP), R8
+	CMPL   R8, $0x3f800000
+	JEQ    unrolledDivided
+	VDIVPS Z0, Z1, Z1
+	VDIVPS Z0, Z2, Z2
+	VDIVPS Z0, Z3, Z3
+	VDIVPS Z0, Z4, Z4
+
+unrolledDivided:
+	MOVQ DX, R9
+	SUBQ $0x00, R9
+	JLE  unrolledStoreEnd
+	LEAQ (CX), R8
+
+unrolledStore:
+	MOVQ    (R8), R10
+	VMOVUPS Z1, (R10)(DI*4)
+	VMOVUPS Z2, 64(R10)(DI*4)
+	VMOVUPS Z3, 128(R10)(DI*4)
+	VMOVUPS Z4, 192(R10)(DI*4)
+	ADDQ    $0x18, R8
+	DECQ    R9
+	JNZ     unrolledStore
+
+unrolledStoreEnd:
+	ADDQ $0x40, DI
+	SUBQ $0x40, AX
+	JGE  unrolled
+
+unrolledEnd:
+	ADDQ $0x40, AX
+	SUBQ $0x10, AX
+	JL   singleEnd
+
+single:
+	MOVQ    (BX), R8
+	VMOVUPS (R8)(DI*4), Z1
+	MOVQ    SI, R9
+	SUBQ    $0x01, R9
+	JLE     singleAddEnd
+	LEAQ    24(BX), R8
+
+singleAdd:
+	MOVQ   (R8), R10
+	VADDPS (R10)(DI*4), Z1, Z1
+	ADDQ   $0x18, R8
+	DECQ   R9
+	JNZ    singleAdd
+
+singleAddEnd:
+	MOVL   divisor+40(FP), R8
+	CMPL   R8, $0x3f800000
+	JEQ    singleDivided
+	VDIVPS Z0, Z1, Z1
+
+singleDivided:
+	MOVQ DX, R9
+	SUBQ $0x00, R9
+	JLE  singleStoreEnd
+	LEAQ (CX), R8
+
+singleStore:
+	MOVQ    (R8), R10
+	VMOVUPS Z1, (R10)(DI*4)
+	ADDQ    $0x18, R8
+	DECQ    R9
+	JNZ     singleStore
+
+singleStoreEnd:
+	ADDQ $0x10, DI
+	SUBQ $0x10, AX
+	JGE  single
+
+singleEnd:
+	ADDQ $0x10, AX
+	VZEROUPPER
+	RET
+
+// func reduceSumBF16AVX2(n int, dsts *[]uint16, nd int, srcs *[]uint16, ns int, divisor float32)
+// Requires: AVX, AVX2
+TEXT ·reduceSumBF16AVX2(SB), NOSPLIT, $0-44
+	MOVQ         n+0(FP), AX
+	MOVQ         dsts+8(FP), CX
+	MOVQ         nd+16(FP), DX
+	MOVQ         srcs+24(FP), BX
+	MOVQ         ns+32(FP), SI
+	VBROADCASTSS divisor+40(FP), Y0
+	XORQ         DI, DI
+	SUBQ         $0x20, AX
+	JL           unrolledEnd
+
+unrolled:
+	MOVQ      (BX), R8
+	VPMOVZXWD (R8)(DI*2), Y1
+	VPSLLD    $0x10, Y1, Y1
+	VPMOVZXWD 16(R8)(DI*2), Y2
+	VPSLLD    $0x10, Y2, Y2
+	VPMOVZXWD 32(R8)(DI*2), Y3
+	VPSLLD    $0x10, Y3, Y3
+	VPMOVZXWD 48(R8)(DI*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	MOVQ      SI, R9
+	SUBQ      $0x01, R9
+	JLE       unrolledAddEnd
+	LEAQ      24(BX), R8
+
+unrolledAdd:
+	MOVQ      (R8), R10
+	VPMOVZXWD (R10)(DI*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VADDPS    Y5, Y1, Y1
+	VPMOVZXWD 16(R10)(DI*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VADDPS    Y5, Y2, Y2
+	VPMOVZXWD 32(R10)(DI*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VADDPS    Y5, Y3, Y3
+	VPMOVZXWD 48(R10)(DI*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VADDPS    Y5, Y4, Y4
+	ADDQ      $0x18, R8
+	DECQ      R9
+	JNZ       unrolledAdd
+
+unrolledAddEnd:
+	MOVL   divisor+40(FP), R8
+	CMPL   R8, $0x3f800000
+	JEQ    unrolledDivided
+	VDIVPS Y0, Y1, Y1
+	VDIVPS Y0, Y2, Y2
+	VDIVPS Y0, Y3, Y3
+	VDIVPS Y0, Y4, Y4
+
+unrolledDivided:
+	VPSRLD    $0x10, Y1, Y5
+	VCMPPS    $0x03, Y1, Y1, Y7
+	VPAND     vectorUnit<>+0(SB), Y5, Y6
+	VPADDD    vectorRoundHalf<>+0(SB), Y1, Y1
+	VPADDD    Y6, Y1, Y1
+	VPSRLD    $0x10, Y1, Y1
+	VPOR      vectorQuiet<>+0(SB), Y5, Y5
+	VPBLENDVB Y7, Y5, Y1, Y1
+	VPACKUSDW Y1, Y1, Y1
+	VPERMQ    $0x08, Y1, Y1
+	VPSRLD    $0x10, Y2, Y5
+	VCMPPS    $0x03, Y2, Y2, Y7
+	VPAND     vectorUnit<>+0(SB), Y5, Y6
+	VPADDD    vectorRoundHalf<>+0(SB), Y2, Y2
+	VPADDD    Y6, Y2, Y2
+	VPSRLD    $0x10, Y2, Y2
+	VPOR      vectorQuiet<>+0(SB), Y5, Y5
+	VPBLENDVB Y7, Y5, Y2, Y2
+	VPACKUSDW Y2, Y2, Y2
+	VPERMQ    $0x08, Y2, Y2
+	VPSRLD    $0x10, Y3, Y5
+	VCMPPS    $0x03, Y3, Y3, Y7
+	VPAND     vectorUnit<>+0(SB), Y5, Y6
+	VPADDD    vectorRoundHalf<>+0(SB), Y3, Y3
+	VPADDD    Y6, Y3, Y3
+	VPSRLD    $0x10, Y3, Y3
+	VPOR      vectorQuiet<>+0(SB), Y5, Y5
+	VPBLENDVB Y7, Y5, Y3, Y3
+	VPACKUSDW Y3, Y3, Y3
+	VPERMQ    $0x08, Y3, Y3
+	VPSRLD    $0x10, Y4, Y5
+	VCMPPS    $0x03, Y4, Y4, Y7
+	VPAND     vectorUnit<>+0(SB), Y5, Y6
+	VPADDD    vectorRoundHalf<>+0(SB), Y4, Y4
+	VPADDD    Y6, Y4, Y4
+	VPSRLD    $0x10, Y4, Y4
+	VPOR      vectorQuiet<>+0(SB), Y5, Y5
+	VPBLENDVB Y7, Y5, Y4, Y4
+	VPACKUSDW Y4, Y4, Y4
+	VPERMQ    $0x08, Y4, Y4
+	MOVQ      DX, R9
+	SUBQ      $0x00, R9
+	JLE       unrolledStoreEnd
+	LEAQ      (CX), R8
+
+unrolledStore:
+	MOVQ         (R8), R10
+	VEXTRACTI128 $0x00, Y1, X5
+	VMOVDQU      X5, (R10)(DI*2)
+	VEXTRACTI128 $0x00, Y2, X5
+	VMOVDQU      X5, 16(R10)(DI*2)
+	VEXTRACTI128 $0x00, Y3, X5
+	VMOVDQU      X5, 32(R10)(DI*2)
+	VEXTRACTI128 $0x00, Y4, X5
+	VMOVDQU      X5, 48(R10)(DI*2)
+	ADDQ         $0x18, R8
+	DECQ         R9
+	JNZ          unrolledStore
+
+unrolledStoreEnd:
+	ADDQ $0x20, DI
+	SUBQ $0x20, AX
+	JGE  unrolled
+
+unrolledEnd:
+	ADDQ $0x20, AX
+	SUBQ $0x08, AX
+	JL   singleEnd
+
+single:
+	MOVQ      (BX), R8
+	VPMOVZXWD (R8)(DI*2), Y1
+	VPSLLD    $0x10, Y1, Y1
+	MOVQ      SI, R9
+	SUBQ      $0x01, R9
+	JLE       singleAddEnd
+	LEAQ      24(BX), R8
+
+singleAdd:
+	MOVQ      (R8), R10
+	VPMOVZXWD (R10)(DI*2), Y2
+	VPSLLD    $0x10, Y2, Y2
+	VADDPS    Y2, Y1, Y1
+	ADDQ      $0x18, R8
+	DECQ      R9
+	JNZ       singleAdd
+
+singleAddEnd:
+	MOVL   divisor+40(FP), R8
+	CMPL   R8, $0x3f800000
+	JEQ    singleDivided
+	VDIVPS Y0, Y1, Y1
+
+singleDivided:
+	VPSRLD    $0x10, Y1, Y2
+	VCMPPS    $0x03, Y1, Y1, Y4
+	VPAND     vectorUnit<>+0(SB), Y2, Y3
+	VPADDD    vectorRoundHalf<>+0(SB), Y1, Y1
+	VPADDD    Y3, Y1, Y1
+	VPSRLD    $0x10, Y1, Y1
+	VPOR      vectorQuiet<>+0(SB), Y2, Y2
+	VPBLENDVB Y4, Y2, Y1, Y1
+	VPACKUSDW Y1, Y1, Y1
+	VPERMQ    $0x08, Y1, Y1
+	MOVQ      DX, R9
+	SUBQ      $0x00, R9
+	JLE       singleStoreEnd
+	LEAQ      (CX), R8
+
+singleStore:
+	MOVQ         (R8), R10
+	VEXTRACTI128 $0x00, Y1, X2
+	VMOVDQU      X2, (R10)(DI*2)
+	ADDQ         $0x18, R8
+	DECQ         R9
+	JNZ          singleStore
+
+singleStoreEnd:
+	ADDQ $0x08, DI
+	SUBQ $0x08, AX
+	JGE  single
+
+singleEnd:
+	ADDQ $0x08, AX
+	VZEROUPPER
+	RET
+
+// func reduceSumBF16AVX512(n int, dsts *[]uint16, nd int, srcs *[]uint16, ns int, divisor float32)
+// Requires: AVX, AVX512F
+TEXT ·reduceSumBF16AVX512(SB), NOSPLIT, $0-44
+	VBROADCASTSS vectorUnit<>+0(SB), Z0
+	VBROADCASTSS vectorRoundHalf<>+0(SB), Z1
+	VBROADCASTSS vectorQuiet<>+0(SB), Z2
+	MOVQ         n+0(FP), AX
+	MOVQ         dsts+8(FP), CX
+	MOVQ         nd+16(FP), DX
+	MOVQ         srcs+24(FP), BX
+	MOVQ         ns+32(FP), SI
+	VBROADCASTSS divisor+40(FP), Z3
+	XORQ         DI, DI
+	SUBQ         $0x40, AX
+	JL           unrolledEnd
+
+unrolled:
+	MOVQ      (BX), R8
+	VPMOVZXWD (R8)(DI*2), Z4
+	VPSLLD    $0x10, Z4, Z4
+	VPMOVZXWD 32(R8)(DI*2), Z5
+	VPSLLD    $0x10, Z5, Z5
+	VPMOVZXWD 64(R8)(DI*2), Z6
+	VPSLLD    $0x10, Z6, Z6
+	VPMOVZXWD 96(R8)(DI*2), Z7
+	VPSLLD    $0x10, Z7, Z7
+	MOVQ      SI, R9
+	SUBQ      $0x01, R9
+	JLE       unrolledAddEnd
+	LEAQ      24(BX), R8
+
+unrolledAdd:
+	MOVQ      (R8), R10
+	VPMOVZXWD (R10)(DI*2), Z8
+	VPSLLD    $0x10, Z8, Z8
+	VADDPS    Z8, Z4, Z4
+	VPMOVZXWD 32(R10)(DI*2), Z8
+	VPSLLD    $0x10, Z8, Z8
+	VADDPS    Z8, Z5, Z5
+	VPMOVZXWD 64(R10)(DI*2), Z8
+	VPSLLD    $0x10, Z8, Z8
+	VADDPS    Z8, Z6, Z6
+	VPMOVZXWD 96(R10)(DI*2), Z8
+	VPSLLD    $0x10, Z8, Z8
+	VADDPS    Z8, Z7, Z7
+	ADDQ      $0x18, R8
+	DECQ      R9
+	JNZ       unrolledAdd
+
+unrolledAddEnd:
+	MOVL   divisor+40(FP), R8
+	CMPL   R8, $0x3f800000
+	JEQ    unrolledDivided
+	VDIVPS Z3, Z4, Z4
+	VDIVPS Z3, Z5, Z5
+	VDIVPS Z3, Z6, Z6
+	VDIVPS Z3, Z7, Z7
+
+unrolledDivided:
+	VPSRLD $0x10, Z4, Z8
+	VCMPPS $0x03, Z4, Z4, K1
+	VPANDD Z0, Z8, Z9
+	VPADDD Z1, Z4, Z4
+	VPADDD Z9, Z4, Z4
+	VPSRLD $0x10, Z4, Z4
+	VPORD  Z2, Z8, K1, Z4
+	VPSRLD $0x10, Z5, Z8
+	VCMPPS $0x03, Z5, Z5, K1
+	VPANDD Z0, Z8, Z9
+	VPADDD Z1, Z5, Z5
+	VPADDD Z9, Z5, Z5
+	VPSRLD $0x10, Z5, Z5
+	VPORD  Z2, Z8, K1, Z5
+	VPSRLD $0x10, Z6, Z8
+	VCMPPS $0x03, Z6, Z6, K1
+	VPANDD Z0, Z8, Z9
+	VPADDD Z1, Z6, Z6
+	VPADDD Z9, Z6, Z6
+	VPSRLD $0x10, Z6, Z6
+	VPORD  Z2, Z8, K1, Z6
+	VPSRLD $0x10, Z7, Z8
+	VCMPPS $0x03, Z7, Z7, K1
+	VPANDD Z0, Z8, Z9
+	VPADDD Z1, Z7, Z7
+	VPADDD Z9, Z7, Z7
+	VPSRLD $0x10, Z7, Z7
+	VPORD  Z2, Z8, K1, Z7
+	MOVQ   DX, R9
+	SUBQ   $0x00, R9
+	JLE    unrolledStoreEnd
+	LEAQ   (CX), R8
+
+unrolledStore:
+	MOVQ    (R8), R10
+	VPMOVDW Z4, (R10)(DI*2)
+	VPMOVDW Z5, 32(R10)(DI*2)
+	VPMOVDW Z6, 64(R10)(DI*2)
+	VPMOVDW Z7, 96(R10)(DI*2)
+	ADDQ    $0x18, R8
+	DECQ    R9
+	JNZ     unrolledStore
+
+unrolledStoreEnd:
+	ADDQ $0x40, DI
+	SUBQ $0x40, AX
+	JGE  unrolled
+
+unrolledEnd:
+	ADDQ $0x40, AX
+	SUBQ $0x10, AX
+	JL   singleEnd
+
+single:
+	MOVQ      (BX), R8
+	VPMOVZXWD (R8)(DI*2), Z4
+	VPSLLD    $0x10, Z4, Z4
+	MOVQ      SI, R9
+	SUBQ      $0x01, R9
+	JLE       singleAddEnd
+	LEAQ      24(BX), R8
+
+singleAdd:
+	MOVQ      (R8), R10
+	VPMOVZXWD (R10)(DI*2), Z5
+	VPSLLD    $0x10, Z5, Z5
+	VADDPS    Z5, Z4, Z4
+	ADDQ      $0x18, R8
+	DECQ      R9
+	JNZ       singleAdd
+
+singleAddEnd:
+	MOVL   divisor+40(FP), R8
+	CMPL   R8, $0x3f800000
+	JEQ    singleDivided
+	VDIVPS Z3, Z4, Z4
+
+singleDivided:
+	VPSRLD $0x10, Z4, Z5
+	VCMPPS $0x03, Z4, Z4, K1
+	VPANDD Z0, Z5, Z6
+	VPADDD Z1, Z4, Z4
+	VPADDD Z6, Z4, Z4
+	VPSRLD $0x10, Z4, Z4
+	VPORD  Z2, Z5, K1, Z4
+	MOVQ   DX, R9
+	SUBQ   $0x00, R9
+	JLE    singleStoreEnd
+	LEAQ   (CX), R8
+
+singleStore:
+	MOVQ    (R8), R10
+	VPMOVDW Z4, (R10)(DI*2)
+	ADDQ    $0x18, R8
+	DECQ    R9
+	JNZ     singleStore
+
+singleStoreEnd:
+	ADDQ $0x10, DI
+	SUBQ $0x10, AX
+	JGE  single
+
+singleEnd:
+	ADDQ $0x10, AX
+	VZEROUPPER
+	RET

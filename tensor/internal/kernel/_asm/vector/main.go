@@ -19,5 +19,9 @@ func main() {
 		k.generate(avx2)
 		k.generate(avx512)
 	}
+	for _, k := range reductions {
+		k.generate(avx2)
+		k.generate(avx512)
+	}
 	Generate()
 }

@@ -54,10 +54,23 @@ func (v *vectors) loadHalf(name string) VecVirtual {
 	return r
 }
 
-// storeHalf rounds a vector to bf16, to nearest with ties to even: it adds half a unit, less one if the last bit that
-// stays is 0, and cuts. A NaN is cut and made quiet, because adding could make it an infinity. x is changed.
+// storeHalf stores a vector rounded to bf16. x is changed.
 func (v *vectors) storeHalf(name string, x VecVirtual) {
-	cut, odd, nan := v.vector(), v.vector(), v.vector()
+	v.roundHalf(x)
+	if v.lanes == 16 {
+		v.storeWords(name, x)
+		return
+	}
+	low := XMM()
+	VEXTRACTI128(Imm(0), x, low)
+	VMOVDQU(low, v.address(name))
+}
+
+// roundHalf makes x its bf16, to nearest with ties to even: it adds half a unit, less one if the last bit that stays is 0,
+// and cuts. A NaN is cut and made quiet, because adding could make it an infinity. The results are the
+// lower halves of the lanes in AVX-512 and the lower half of the vector in AVX2.
+func (v *vectors) roundHalf(x VecVirtual) {
+	cut, odd := v.vector(), v.vector()
 	VPSRLD(Imm(16), x, cut)
 	if v.lanes == 16 {
 		k := K()
@@ -67,9 +80,9 @@ func (v *vectors) storeHalf(name string, x VecVirtual) {
 		VPADDD(odd, x, x)
 		VPSRLD(Imm(16), x, x)
 		VPORD(v.c("quiet"), cut, k, x)
-		v.storeWords(name, x)
 		return
 	}
+	nan := v.vector()
 	VCMPPS(Imm(3), x, x, nan)
 	VPAND(v.c("unit"), cut, odd)
 	VPADDD(v.c("roundHalf"), x, x)
@@ -79,9 +92,6 @@ func (v *vectors) storeHalf(name string, x VecVirtual) {
 	VPBLENDVB(nan, cut, x, x)
 	VPACKUSDW(x, x, x) // words of both halves twice
 	VPERMQ(Imm(0x08), x, x)
-	low := XMM()
-	VEXTRACTI128(Imm(0), x, low)
-	VMOVDQU(low, v.address(name))
 }
 
 // storeWords stores the lower halves of 16 lanes.
