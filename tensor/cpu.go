@@ -17,10 +17,13 @@ type CPU struct {
 }
 
 // NewCPU makes a device whose calls use that many threads. The arena must hold memory.
-func NewCPU(arena *Arena, threads int) *CPU {
+func NewCPU(arena *Arena, threads int) *CPU { return newCPU(arena, threads, kernel.Detect()) }
+
+// newCPU makes a device that uses no other features of the CPU.
+func newCPU(arena *Arena, threads int, f kernel.Features) *CPU {
 	w := arena.New(Workspace, Int32, kernel.WorkspaceBytes(threads)/Int32.Size())
 	c := &CPU{arena: arena, packing: w}
-	c.ctx = kernel.NewContext(threads, w.Raw(), kernel.Detect())
+	c.ctx = kernel.NewContext(threads, w.Raw(), f)
 	c.f32 = ops[float32]{c: c, v: kernel.Vector32(c.ctx.Features())}
 	c.f64 = ops[float64]{c: c, v: kernel.Vector64()}
 	return c

@@ -22,6 +22,7 @@ func attentionCases() []attentionCase {
 		{name: "one", b: 1, s: 1, sk: 1, heads: 1, kv: 1, width: 4},
 		{name: "causal", b: 2, s: 70, sk: 70, heads: 2, kv: 2, width: 16, causal: true},
 		{name: "whole blocks", b: 1, s: 128, sk: 128, heads: 1, kv: 1, width: 32, causal: true},
+		{name: "many chunks", b: 1, s: 300, sk: 300, heads: 1, kv: 1, width: 16, causal: true},
 		{name: "everything visible", b: 1, s: 33, sk: 90, heads: 1, kv: 1, width: 8},
 		{name: "grouped heads in a fused matrix", b: 2, s: 65, sk: 65, heads: 6, kv: 2, width: 8, causal: true, start: 3, between: 5, end: 1},
 		{name: "odd width", b: 1, s: 20, sk: 20, heads: 1, kv: 1, width: 7, causal: true},
@@ -173,6 +174,14 @@ func twinOf(a *attentionCase, op Attention) *attentionTwin {
 	return t
 }
 
+// testOnEveryCPU runs cases with all features and with lesser ones.
+func testOnEveryCPU(t *testing.T, cases []opCase) {
+	testCases(t, cases)
+	for name, f := range lesserFeatures {
+		t.Run(name, func(t *testing.T) { testCasesOn(t, f, cases) })
+	}
+}
+
 func TestAttention(t *testing.T) {
 	var cases []opCase
 	for _, a := range attentionCases() {
@@ -185,7 +194,7 @@ func TestAttention(t *testing.T) {
 			return c
 		}})
 	}
-	testCases(t, cases)
+	testOnEveryCPU(t, cases)
 }
 
 // backward computes the gradients from given probabilities: lse and out are those of all keys.
@@ -219,7 +228,7 @@ func TestAttentionBackward(t *testing.T) {
 	for _, a := range attentionCases() {
 		cases = append(cases, opCase{a.name, func(k *kit) trial { return attentionBackwardTrial(k, a) }})
 	}
-	testCases(t, cases)
+	testOnEveryCPU(t, cases)
 }
 
 func attentionBackwardTrial(k *kit, a attentionCase) (c trial) {

@@ -18,9 +18,12 @@ type kit struct {
 	rng   *rand.Rand
 }
 
-func newKit(d DType, threads int) *kit {
+func newKit(d DType, threads int) *kit { return newKitOn(kernel.Detect(), d, threads) }
+
+// newKitOn is a kit on a CPU of fewer features.
+func newKitOn(f kernel.Features, d DType, threads int) *kit {
 	a := NewArena(ArenaOptions{Poison: true})
-	return &kit{arena: a, dev: NewCPU(a, threads), dtype: d, rng: newSource()}
+	return &kit{arena: a, dev: newCPU(a, threads, f), dtype: d, rng: newSource()}
 }
 
 func newSource() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
@@ -148,9 +151,14 @@ func near(got, want, tolerance float64) bool {
 
 // testCases runs every case on every dtype with one thread and several: results are those of the twin, the same bits for
 // every number of threads, a planted fault is caught, workspace is returned, and repeated calls allocate nothing.
-func testCases(t *testing.T, cases []opCase) {
+func testCases(t *testing.T, cases []opCase) { testCasesOn(t, kernel.Detect(), cases) }
+
+// lesserFeatures are what tests of code that depends on the CPU run with besides all features.
+var lesserFeatures = map[string]kernel.Features{"avx2": {AVX2: kernel.Detect().AVX2}, "portable": {}}
+
+func testCasesOn(t *testing.T, f kernel.Features, cases []opCase) {
 	for _, d := range []DType{FP32, BF16, FP64} {
-		one, many := newKit(d, 1), newKit(d, 3)
+		one, many := newKitOn(f, d, 1), newKitOn(f, d, 3)
 		for _, c := range cases {
 			t.Run(fmt.Sprintf("%s/%v", c.name, d), func(t *testing.T) {
 				testCase(t, c, one, many)
