@@ -6,6 +6,7 @@ import (
 
 	"carve/mesh"
 	"carve/plan"
+	"carve/tensor"
 	"carve/unit"
 )
 
@@ -19,8 +20,8 @@ type Options struct {
 	Time unit.Seconds
 	// Cores is the number of cores to use, shared by the ranks; 0 means all that Go may use.
 	Cores int
-	// Peak is the arithmetic of one core, for the utilisation; 0 means that it is not known.
-	Peak unit.FLOPsPerSecond
+	// Peak is the arithmetic of one core, for the utilisation; zero means that it is not known.
+	Peak tensor.Ceiling
 	// ArenaLimit is the most memory of a rank; 0 is no limit.
 	ArenaLimit unit.Bytes
 	// Cache is the folder for prepared data.

@@ -35,7 +35,7 @@ Start with "carve train": it trains a small Transformer on Go's own source, on e
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(newTrain(), newGenerate(), newBench(), newVersion())
+	root.AddCommand(newTrain(), newGenerate(), newBench(), newDoctor(), newVersion())
 	return root
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"carve/tensor"
 	"carve/train"
 	"carve/unit"
 
@@ -130,7 +131,7 @@ func (o trainOptions) prepare() (train.Options, error) {
 	if err != nil {
 		return train.Options{}, err
 	}
-	run := train.Options{Cache: cache, Cores: o.cores}
+	run := train.Options{Cache: cache, Cores: o.cores, Peak: tensor.MeasureCeiling(20 * time.Millisecond)}
 	if o.arenaLimit != "" {
 		if run.ArenaLimit, err = unit.ParseBytes(o.arenaLimit); err != nil {
 			return run, badInput(fmt.Errorf("--arena-limit: %w", err))

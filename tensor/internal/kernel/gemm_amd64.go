@@ -53,3 +53,9 @@ func panelsBF16AVX2(dst *byte, stride int, src *byte, ld int, k int, n int)
 func transposeBF16AVX2(dst *byte, dstLD int, src *byte, srcLD int, n int)
 
 func pause()
+
+func peakF32AVX512(n int)
+
+func peakF32AVX2(n int)
+
+func peakBF16AVX512(n int)

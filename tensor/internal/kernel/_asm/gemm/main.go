@@ -17,6 +17,7 @@ func main() {
 		}
 	}
 	pause()
+	peaks()
 	Generate()
 }
 
