@@ -69,7 +69,9 @@ func (p Product) Op() string {
 }
 
 // FLOPs is 2·M·N·K.
-func (p Product) FLOPs() unit.FLOPs { return unit.FLOPs(2 * float64(p.M) * float64(p.N) * float64(p.K)) }
+func (p Product) FLOPs() unit.FLOPs {
+	return unit.FLOPs(2 * float64(p.M) * float64(p.N) * float64(p.K))
+}
 
 // Measure multiplies random matrices for about the budget and returns the rate of the middle repetition.
 func (p Product) Measure(budget time.Duration) unit.FLOPsPerSecond {
