@@ -68,13 +68,17 @@ var layers = []layer{
 	// prediction
 
 	// whole jobs
-	{"train", "checkpoint cluster comm data internal/document mesh model nn optim plan tensor token trace unit",
-		"github.com/cespare/xxhash/v2", effects},
+	{
+		"train", "checkpoint cluster comm data internal/document mesh model nn optim plan tensor token trace unit",
+		"github.com/cespare/xxhash/v2", effects,
+	},
 
 	// faces
 	{"cmd/carve/internal/terminal", "", "golang.org/x/term", effects},
-	{"cmd/carve", "cluster cmd/carve/internal/terminal internal/document machine mesh model plan tensor train unit",
-		"github.com/spf13/cobra github.com/spf13/pflag", effects},
+	{
+		"cmd/carve", "cluster cmd/carve/internal/terminal internal/document machine mesh model plan tensor train unit",
+		"github.com/spf13/cobra github.com/spf13/pflag", effects,
+	},
 
 	// the race against peers: asks the built binary, imports nothing
 	{"bench", "", "", effects},

@@ -30,10 +30,18 @@ type implementation struct {
 // implementations are those that carve can drive. Intel MPI, MVAPICH and Cray's are MPICH in their binary
 // interface.
 var implementations = [...]implementation{
-	{"Open MPI", []string{"libmpi.so.40", "libmpi.so"}, []string{"mpirun.openmpi", "mpirun"},
-		regexp.MustCompile(`\(Open(?: MPI|RTE)\) (\S+)`)},
-	{"MPICH", []string{"libmpich.so.12", "libmpi.so.12", "libmpich.so"}, []string{"mpirun.mpich", "mpirun", "mpiexec.hydra"},
-		regexp.MustCompile(`HYDRA build details:\s*\n?\s*Version:\s+(\S+)`)},
+	{
+		"Open MPI",
+		[]string{"libmpi.so.40", "libmpi.so"},
+		[]string{"mpirun.openmpi", "mpirun"},
+		regexp.MustCompile(`\(Open(?: MPI|RTE)\) (\S+)`),
+	},
+	{
+		"MPICH",
+		[]string{"libmpich.so.12", "libmpi.so.12", "libmpich.so"},
+		[]string{"mpirun.mpich", "mpirun", "mpiexec.hydra"},
+		regexp.MustCompile(`HYDRA build details:\s*\n?\s*Version:\s+(\S+)`),
+	},
 }
 
 // FindMPI looks for MPI libraries in the folders where distributions put them and in LD_LIBRARY_PATH's value

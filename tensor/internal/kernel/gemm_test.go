@@ -307,8 +307,10 @@ func TestGemmRowsAreIndependent(t *testing.T) {
 
 func TestGemmRefusesBadOperands(t *testing.T) {
 	ok := func() Gemm {
-		return Gemm{M: 2, N: 3, K: 4,
-			A: Mat{F32: make([]float32, 8), LD: 4}, B: Mat{F32: make([]float32, 12), LD: 3}, C: Mat{F32: make([]float32, 6), LD: 3}}
+		return Gemm{
+			M: 2, N: 3, K: 4,
+			A: Mat{F32: make([]float32, 8), LD: 4}, B: Mat{F32: make([]float32, 12), LD: 3}, C: Mat{F32: make([]float32, 6), LD: 3},
+		}
 	}
 	cases := map[string]func(g *Gemm){
 		"negative":       func(g *Gemm) { g.M = -1 },
@@ -419,10 +421,12 @@ func BenchmarkGemm(b *testing.B) {
 
 func benchGemm(b *testing.B, m, n, k, threads int) {
 	c := newTestContext(b, threads, Detect())
-	g := Gemm{M: m, N: n, K: k,
+	g := Gemm{
+		M: m, N: n, K: k,
 		A: Mat{F32: make([]float32, m*k), LD: k},
 		B: Mat{F32: make([]float32, k*n), LD: n},
-		C: Mat{F32: make([]float32, m*n), LD: n}}
+		C: Mat{F32: make([]float32, m*n), LD: n},
+	}
 	for b.Loop() {
 		c.Gemm(&g)
 	}

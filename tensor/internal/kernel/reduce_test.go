@@ -3,9 +3,8 @@ package kernel
 import (
 	"fmt"
 	"math"
-	"testing"
-
 	"math/rand/v2"
+	"testing"
 )
 
 // compareReduce runs Float32 and BF16 of r against plain Go on runs of n elements and returns how they differ. The last

@@ -69,8 +69,20 @@ var (
 
 // rowAddress says how to reach row i of A: base and scale of the stride.
 var rowAddress = [14]struct{ base, scale int }{
-	{0, 0}, {0, 1}, {0, 2}, {1, 0}, {0, 4}, {1, 2}, {2, 0},
-	{1, 4}, {0, 8}, {3, 0}, {2, 4}, {1, 8}, {4, 0}, {3, 4},
+	{0, 0},
+	{0, 1},
+	{0, 2},
+	{1, 0},
+	{0, 4},
+	{1, 2},
+	{2, 0},
+	{1, 4},
+	{0, 8},
+	{3, 0},
+	{2, 4},
+	{1, 8},
+	{4, 0},
+	{3, 4},
 }
 
 // unroll is how many k one turn of the main loop does; ahead is how many k

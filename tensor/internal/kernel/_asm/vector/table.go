@@ -20,14 +20,23 @@ var constants = []struct {
 	value float64
 }{
 	{"one", 1},
-	{"minusInf", math.Inf(-1)}, {"lowest", -math.MaxFloat32},
+	{"minusInf", math.Inf(-1)},
+	{"lowest", -math.MaxFloat32},
 	// exp: the range that is not 0 or Inf, 1/ln 2, ln 2 in two parts, and the minimax polynomial
 	// 1 + r + e2·r² + … + e6·r⁶ of exp on ±ln 2/2, good to 2⁻²⁸ (found by Remez's exchange).
-	{"expLow", -104}, {"expHigh", 89},
-	{"log2e", math.Log2E}, {"ln2High", 0.693359375}, {"ln2Low", math.Ln2 - 0.693359375},
-	{"e2", 0.499999934125}, {"e3", 0.166665201078}, {"e4", 0.0416683942109},
-	{"e5", 0.00836878041118}, {"e6", 0.00138144670593},
-	{"geluSlope", geluSlope}, {"geluCurve", geluSlope * geluCubic}, {"geluCurve3", 3 * geluSlope * geluCubic},
+	{"expLow", -104},
+	{"expHigh", 89},
+	{"log2e", math.Log2E},
+	{"ln2High", 0.693359375},
+	{"ln2Low", math.Ln2 - 0.693359375},
+	{"e2", 0.499999934125},
+	{"e3", 0.166665201078},
+	{"e4", 0.0416683942109},
+	{"e5", 0.00836878041118},
+	{"e6", 0.00138144670593},
+	{"geluSlope", geluSlope},
+	{"geluCurve", geluSlope * geluCubic},
+	{"geluCurve3", 3 * geluSlope * geluCubic},
 }
 
 // integers are constants of 32 bits.
@@ -35,8 +44,12 @@ var integers = []struct {
 	name  string
 	value uint32
 }{
-	{"absolute", 0x7fffffff}, {"infinite", 0x7f800000},
-	{"unit", 1}, {"roundHalf", 0x7fff}, {"quiet", 0x40}, {"exponentBias", 127},
+	{"absolute", 0x7fffffff},
+	{"infinite", 0x7f800000},
+	{"unit", 1},
+	{"roundHalf", 0x7fff},
+	{"quiet", 0x40},
+	{"exponentBias", 127},
 }
 
 const tableVector = 32 // bytes
