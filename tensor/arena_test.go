@@ -240,18 +240,18 @@ func TestArenaPeak(t *testing.T) {
 // Meta arenas count as real ones do, and hold no memory.
 func TestArenaMeta(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		real, meta := NewArena(ArenaOptions{}), NewArena(ArenaOptions{Meta: true})
-		defer real.Close()
+		held, meta := NewArena(ArenaOptions{}), NewArena(ArenaOptions{Meta: true})
+		defer held.Close()
 		sizes := rapid.SliceOfN(rapid.IntRange(0, 500), 1, 20).Draw(t, "sizes")
 		for i, n := range sizes {
-			x, y := real.New(Activation, BF16, n), meta.New(Activation, BF16, n)
+			x, y := held.New(Activation, BF16, n), meta.New(Activation, BF16, n)
 			if i%3 == 0 {
 				x.Free()
 				y.Free()
 			}
 		}
-		if real.Live() != meta.Live() || real.Peak() != meta.Peak() || meta.Reserved() != 0 {
-			t.Fatalf("real %v, meta %v", real.Peak(), meta.Peak())
+		if held.Live() != meta.Live() || held.Peak() != meta.Peak() || meta.Reserved() != 0 {
+			t.Fatalf("real %v, meta %v", held.Peak(), meta.Peak())
 		}
 	})
 }

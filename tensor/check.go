@@ -3,7 +3,7 @@ package tensor
 import "fmt"
 
 // need panics when a condition on the operands of an operation does not hold: a caller's bug.
-func need(ok bool, op, what string) {
+func need(ok bool, op, what string) { //nolint:revive // an assertion
 	if !ok {
 		panic(fmt.Sprintf("tensor: %s: %s", op, what))
 	}

@@ -61,7 +61,7 @@ func (t *Tensor) Len() int {
 // Rows is the number of rows of the tensor as a matrix: all dimensions but the last, multiplied.
 func (t *Tensor) Rows() int {
 	n := 1
-	for i := 0; i < t.rank-1; i++ {
+	for i := range max(t.rank-1, 0) {
 		n *= t.dims[i]
 	}
 	return n

@@ -69,7 +69,7 @@ func (b *board) memory() (u tensor.Usage) {
 }
 
 // publish writes this rank's numbers of a step and exchanges them. stop and steps count on rank 0 only.
-func (w *worker) publish(stop bool, steps int) error {
+func (w *worker) publish(stop bool, steps int) error { //nolint:revive // a number that is sent, not a way to behave
 	w.enter(exchanging)
 	mine := w.board.mine.F64()
 	mine[lossSlot] = w.loss

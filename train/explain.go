@@ -17,8 +17,7 @@ type NonFiniteError struct {
 
 func (e *NonFiniteError) Error() string {
 	where := "it did not show again when the step was repeated; is the memory sound?"
-	var first *nn.NonFiniteError
-	if errors.As(e.First, &first) {
+	if first, ok := errors.AsType[*nn.NonFiniteError](e.First); ok {
 		where = fmt.Sprintf("the first non-finite number is in the %s of %s; use a lower learning rate, a longer warm-up or clipping",
 			first.What, first.Layer)
 	}
@@ -48,7 +47,7 @@ func (w *worker) explain(what string) error {
 }
 
 // lowest is the lowest rank for which a condition holds, or -1.
-func (w *worker) lowest(holds bool) (int, error) {
+func (w *worker) lowest(holds bool) (int, error) { //nolint:revive // a number that is sent, not a way to behave
 	mine := w.rank.Arena.New(tensor.Communication, tensor.Int32, 1)
 	defer mine.Free()
 	none := int32(w.world.Size())

@@ -72,7 +72,7 @@ func (w *worker) advance(ctx context.Context) (stop bool, err error) {
 }
 
 // due validates and saves when it is time to.
-func (w *worker) due(stop bool) error {
+func (w *worker) due(stop bool) error { //nolint:revive // one more thing that makes a checkpoint due
 	done, last := w.optimizer.Steps(), w.plan.Steps()
 	if done == last || every(done, w.plan.Workload.Validation.Interval) {
 		if err := w.validate(done); err != nil {

@@ -148,10 +148,10 @@ func replace(t *testing.T, path, old, with string) {
 }
 
 func TestResumeRefuses(t *testing.T) {
-	edit := func(name, old, new string) func(*testing.T, *trial) {
+	edit := func(name, before, after string) func(*testing.T, *trial) {
 		return func(t *testing.T, r *trial) {
 			t.Helper()
-			replace(t, filepath.Join(r.path, name), old, new)
+			replace(t, filepath.Join(r.path, name), before, after)
 		}
 	}
 	cases := []struct {

@@ -58,7 +58,7 @@ func (s *liveShow) Event(e train.Event) {
 }
 
 // refresh draws the block if it is time, or if it must be now.
-func (s *liveShow) refresh(must bool) {
+func (s *liveShow) refresh(must bool) { //nolint:revive // whether a redraw can wait is all it asks
 	if s.step.Step == 0 || !must && s.now().Sub(s.drawn) < frame {
 		return
 	}

@@ -21,7 +21,7 @@ type show interface {
 
 // newShow chooses by where the output goes: JSON lines for scripts, a block that is drawn in place on a terminal, and
 // lines now and then otherwise. Progress goes to standard error, JSON to standard output.
-func newShow(out, errOut io.Writer, json bool) show {
+func newShow(out, errOut io.Writer, json bool) show { //nolint:revive // the flag of the command line
 	if json {
 		return &jsonShow{out: out, log: lineShow{out: errOut}}
 	}

@@ -89,7 +89,7 @@ func (s *engines) of(a, b *Mat) *engine {
 }
 
 // tilePortable is the tile of four by four in Go.
-func tilePortable[T float32 | float64](rows int, a *byte, lda int, ka int, b *byte, ldb int, next int, k int, c *byte, ldc int, alpha float64, add int) {
+func tilePortable[T float32 | float64](rows int, a *byte, lda int, ka int, b *byte, ldb int, _ int, k int, c *byte, ldc int, alpha float64, add int) {
 	bs := unsafe.Pointer(b)
 	for i := range rows {
 		var s [4]T

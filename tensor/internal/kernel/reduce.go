@@ -43,24 +43,6 @@ func (r Reducer) BF16(dsts, srcs [][]uint16, op Combine) {
 	reduceBF16(dsts, srcs, op, done)
 }
 
-// divisor is what the sum of n operands is divided by.
-func (op Combine) divisor(n int) float32 {
-	if op == CombineAvg {
-		return float32(n)
-	}
-	return 1
-}
-
-// sums reports whether op begins with a sum.
-func (op Combine) sums() bool { return op == CombineSum || op == CombineAvg }
-
-// fits panics unless every run has n elements.
-func fits[T any](runs [][]T, n int) {
-	for _, r := range runs {
-		_ = r[:n]
-	}
-}
-
 // reduce combines the elements from one on, in plain Go.
 func reduce[T Float | int32](dsts, srcs [][]T, op Combine, from int) {
 	var acc [reduceBlock]T

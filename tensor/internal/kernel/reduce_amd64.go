@@ -41,3 +41,21 @@ func (r Reducer) sumBF16(dsts, srcs [][]uint16, op Combine) (done int) {
 	}
 	return n
 }
+
+// divisor is what the sum of n operands is divided by.
+func (op Combine) divisor(n int) float32 {
+	if op == CombineAvg {
+		return float32(n)
+	}
+	return 1
+}
+
+// sums reports whether op begins with a sum.
+func (op Combine) sums() bool { return op == CombineSum || op == CombineAvg }
+
+// fits panics unless every run has n elements.
+func fits[T any](runs [][]T, n int) {
+	for _, r := range runs {
+		_ = r[:n]
+	}
+}
