@@ -28,10 +28,6 @@ type Pointwise[T Float] interface {
 	AddScaled(dst []T, a T, x []T)
 	// Scale is dst[i] = a*x[i].
 	Scale(dst []T, a T, x []T)
-	// Min is dst[i] = min(dst[i], x[i]); a NaN in either gives NaN.
-	Min(dst, x []T)
-	// Max is dst[i] = max(dst[i], x[i]); a NaN in either gives NaN.
-	Max(dst, x []T)
 	// Widen expands bf16 numbers.
 	Widen(dst []T, x []uint16)
 	// Narrow rounds to bf16, to nearest with ties to even; NaN stays NaN.

@@ -19,7 +19,7 @@ func Vector32(f Features) Vector[float32] {
 }
 
 // simd is Vector in AVX2 or, if wide, AVX-512. Sums are kept in float32, one per lane and copy of the unrolled loop, but
-// for those that are float64 by contract. Min and Max are the portable ones.
+// for those that are float64 by contract.
 type simd struct {
 	portable[float32]
 	wide bool

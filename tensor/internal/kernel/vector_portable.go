@@ -36,20 +36,6 @@ func (portable[T]) Scale(dst []T, a T, x []T) {
 	}
 }
 
-func (portable[T]) Min(dst, x []T) {
-	x = x[:len(dst)]
-	for i := range dst {
-		dst[i] = min(dst[i], x[i])
-	}
-}
-
-func (portable[T]) Max(dst, x []T) {
-	x = x[:len(dst)]
-	for i := range dst {
-		dst[i] = max(dst[i], x[i])
-	}
-}
-
 func (portable[T]) Widen(dst []T, x []uint16) {
 	x = x[:len(dst)]
 	for i := range dst {
