@@ -74,9 +74,7 @@ func (w *worker) publish(stop bool, steps int) error { //nolint:revive // a numb
 	mine := w.board.mine.F64()
 	mine[lossSlot] = w.loss
 	mine[waitSlot] = float64(w.waited.Nanoseconds())
-	exposed := w.end.Waited()
-	mine[exposeSlot] = float64(exposed-w.exposed) * 1e9
-	w.exposed = exposed
+	mine[exposeSlot] = float64(w.end.Waited()-w.exposed) * 1e9
 	mine[stopSlot], mine[stepsSlot] = 0, float64(steps)
 	if stop {
 		mine[stopSlot] = 1

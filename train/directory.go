@@ -125,16 +125,15 @@ func lockDirectory(path string) (*Directory, error) {
 
 // mustBeEmpty refuses a folder that holds anything but the lock.
 func (d *Directory) mustBeEmpty() error {
+	if _, err := os.Stat(d.file(metricsFile)); err == nil && CheckRun(d.Path) == nil { // a plan alone is no run
+		return fmt.Errorf("train: %s holds a run; go on with --resume %s, or choose another folder with --out", d.Path, d.Path)
+	}
 	entries, err := os.ReadDir(d.Path)
 	if err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
 	for _, e := range entries {
-		switch e.Name() {
-		case lockFile:
-		case planFile:
-			return fmt.Errorf("train: %s holds a run; go on with --resume %s, or choose another folder with --out", d.Path, d.Path)
-		default:
+		if e.Name() != lockFile {
 			return fmt.Errorf("train: %s is not empty (%s); choose another folder with --out", d.Path, e.Name())
 		}
 	}

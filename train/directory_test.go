@@ -13,8 +13,10 @@ func TestDirectoryOfTwoRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := first.write(planFile, []byte("plan")); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{planFile, metricsFile} {
+		if err := first.write(name, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, open := range map[string]func(string) (*Directory, error){"new": CreateDirectory, "resumed": OpenDirectory} {
 		if _, err := open(path); err == nil || !strings.Contains(err.Error(), "another process is running in "+path) {

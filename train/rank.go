@@ -41,7 +41,7 @@ type worker struct {
 	timeline        *timeline
 
 	waited  time.Duration // for the samples of this step
-	exposed unit.Seconds  // that communication kept the rank waiting, up to the last exchange of results
+	exposed unit.Seconds  // that communication kept the rank waiting before this step
 	loss    float64       // of this step so far
 	suspect int           // the first micro-batch of this step whose loss is not finite
 	at      place

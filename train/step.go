@@ -22,7 +22,7 @@ func (w *worker) step(ctx context.Context, rate float64) (norm float64, finite b
 	if err != nil {
 		return 0, false, err
 	}
-	w.waited, w.loss, w.suspect = wait, 0, 0
+	w.exposed, w.waited, w.loss, w.suspect = w.end.Waited(), wait, 0, 0
 	w.model.Begin()
 	last := w.plan.MicroBatches() - 1
 	for i := range last + 1 {

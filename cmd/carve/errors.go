@@ -23,7 +23,7 @@ const (
 
 // errSaved is the end of a run that was interrupted and saved; errStopped that of one that was not.
 var (
-	errSaved   = errors.New("interrupted; the state is saved")
+	errSaved   = errors.New("interrupted, and saved")
 	errStopped = errors.New("interrupted; nothing was saved")
 )
 

@@ -9,6 +9,7 @@ import (
 
 // execute runs one command line and returns its exit code.
 func execute(args []string, in io.Reader, out, errOut io.Writer) int {
+	failingWrites()
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(in)

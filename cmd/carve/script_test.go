@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -21,8 +22,10 @@ func TestScript(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits,
+		Cmds:                commands(),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("CARVE_CACHE", filepath.Join(e.WorkDir, "cache"))
+			return nil
 		},
 	})
 }

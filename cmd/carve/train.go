@@ -76,11 +76,22 @@ func (o *trainOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.arenaLimit, "arena-limit", "", "most memory of a rank, such as 2GiB")
 	f.BoolVar(&o.noSample, "no-sample", false, "write no sample at the end")
 	jsonFlag(cmd, &o.json)
-	for _, what := range []string{"plan", "model", "data", "steps", "time", "seed", "ranks", "precision", "out"} {
-		cmd.MarkFlagsMutuallyExclusive("resume", what)
+}
+
+// check holds that the flags go together.
+func (o trainOptions) check() error {
+	var faults []error
+	for _, flag := range []string{"plan", "model", "data", "steps", "time", "seed", "ranks", "precision", "out"} {
+		if o.given("resume") && o.given(flag) {
+			faults = append(faults, fmt.Errorf("--resume goes on with the plan of the run; leave --%s out", flag))
+		}
 	}
-	cmd.MarkFlagsMutuallyExclusive("plan", "model")
-	cmd.MarkFlagsMutuallyExclusive("steps", "time")
+	for _, pair := range [][2]string{{"plan", "model"}, {"steps", "time"}} {
+		if o.given(pair[0]) && o.given(pair[1]) {
+			faults = append(faults, fmt.Errorf("--%s and --%s exclude each other; give one of them", pair[0], pair[1]))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // runTrain trains, shows how it goes, and ends with what was learned.
@@ -90,22 +101,24 @@ func runTrain(ctx context.Context, out, errOut io.Writer, o trainOptions) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Directory.Close()) }()
-	show := newShow(out, errOut, o.json)
-	ctx, stop, release := interrupts(ctx, show.say)
+	stop := newStop()
+	show := newShow(out, errOut, o.json, stop.ask)
+	ctx, release := stop.onSignals(ctx, show.say)
 	defer release()
-	run.Stop, run.Sink = stop, show
+	run.Stop, run.Sink = stop.asked, show
 	start := train.Run
 	if o.resume != "" {
 		start = train.Resume
 	}
 	sum, err := start(ctx, run)
-	show.end()
+	if lost := show.end(); err == nil {
+		err = lost
+	}
 	if err != nil {
 		return trainError(ctx, err)
 	}
 	if sum.Outcome == train.Interrupted {
-		fmt.Fprintf(errOut, "carve: saved after step %d; go on with: carve train --resume %s\n", sum.Steps, sum.Path)
-		return errSaved
+		return fmt.Errorf("%w after step %d; go on with: carve train --resume %s", errSaved, sum.Steps, sum.Path)
 	}
 	if o.json {
 		return nil
@@ -127,6 +140,9 @@ func trainError(ctx context.Context, err error) error {
 
 // prepare turns the flags into what is to be run, and takes the run's folder.
 func (o trainOptions) prepare() (train.Options, error) {
+	if err := o.check(); err != nil {
+		return train.Options{}, badInput(err)
+	}
 	cache, err := cacheFolder(o.cache)
 	if err != nil {
 		return train.Options{}, err

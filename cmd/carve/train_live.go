@@ -119,8 +119,9 @@ func (s *liveShow) say(line string) {
 	s.refresh(true)
 }
 
-func (s *liveShow) end() {
+func (s *liveShow) end() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.block.Keep()
+	return nil
 }

@@ -15,15 +15,16 @@ type show interface {
 	train.Sink
 	// say shows a line that is no event.
 	say(line string)
-	// end leaves the screen in order.
-	end()
+	// end leaves the screen in order, and returns why scripts did not get all that they should.
+	end() error
 }
 
 // newShow chooses by where the output goes: JSON lines for scripts, a block that is drawn in place on a terminal, and
-// lines now and then otherwise. Progress goes to standard error, JSON to standard output.
-func newShow(out, errOut io.Writer, json bool) show { //nolint:revive // the flag of the command line
+// lines now and then otherwise. Progress goes to standard error, JSON to standard output; when nobody reads that any more,
+// stop is called.
+func newShow(out, errOut io.Writer, json bool, stop func()) show { //nolint:revive // the flag of the command line
 	if json {
-		return &jsonShow{out: out, log: lineShow{out: errOut}}
+		return &jsonShow{out: out, stop: stop, log: lineShow{out: errOut}}
 	}
 	if _, ok := terminal.Width(errOut); ok {
 		width := func() int { columns, _ := terminal.Width(errOut); return columns }
@@ -34,16 +35,20 @@ func newShow(out, errOut io.Writer, json bool) show { //nolint:revive // the fla
 
 // jsonShow prints the events that scripts rely on: steps and the summary.
 type jsonShow struct {
-	out io.Writer
-	log lineShow
+	out  io.Writer
+	stop func()
+	log  lineShow
+	err  error // the first of writing
 }
 
 // Event implements [train.Sink].
 func (s *jsonShow) Event(e train.Event) {
 	switch e.(type) {
 	case train.Step, train.Summary:
-		if text, ok := train.Encode(e); ok {
-			fmt.Fprintf(s.out, "%s\n", text)
+		if text, ok := train.Encode(e); ok && s.err == nil {
+			if _, s.err = fmt.Fprintf(s.out, "%s\n", text); s.err != nil {
+				s.stop()
+			}
 		}
 	case train.Warning:
 		s.log.Event(e)
@@ -51,7 +56,13 @@ func (s *jsonShow) Event(e train.Event) {
 }
 
 func (s *jsonShow) say(line string) { s.log.say(line) }
-func (s *jsonShow) end()            {}
+
+func (s *jsonShow) end() error {
+	if s.err == nil {
+		return nil
+	}
+	return fmt.Errorf("the run was stopped, and saved, because its output could not be written: %w", s.err)
+}
 
 // lineShow writes lines: every step is too often for a log, so steps come some seconds apart.
 type lineShow struct {
@@ -113,7 +124,7 @@ func (s *lineShow) say(line string) {
 	fmt.Fprintln(s.out, "carve:", line)
 }
 
-func (s *lineShow) end() {}
+func (s *lineShow) end() error { return nil }
 
 // textLine says what is trained on.
 func textLine(e train.Text) string {
