@@ -21,7 +21,7 @@ type Context struct {
 // WorkspaceBytes is the size of the workspace of a context with that many
 // threads.
 func WorkspaceBytes(threads int) int {
-	return cacheLine + sharedB + sharedA + sharedAcc +
+	return cacheLine + sharedA + sharedAcc +
 		max(threads, 1)*(localB+localAcc+localTile)
 }
 
@@ -49,7 +49,7 @@ func (c *Context) divide(workspace []byte) {
 		p = unsafe.Add(p, n)
 		return at
 	}
-	c.job.shared = sharedSpace{b: take(sharedB), a: take(sharedA), acc: take(sharedAcc)}
+	c.job.shared = sharedSpace{a: take(sharedA), acc: take(sharedAcc)}
 	c.job.local = make([]localSpace, c.Threads())
 	for i := range c.job.local {
 		c.job.local[i] = localSpace{b: take(localB), acc: take(localAcc), tile: take(localTile)}

@@ -2,18 +2,17 @@ package kernel
 
 import "unsafe"
 
-// Sizes of the memory of a context, in bytes. A block of B stays in the last
-// level cache, what one task uses of A and B in the second level.
+// Sizes of the memory of a context, in bytes: what all workers share, and what
+// each has.
 const (
-	sharedB   = 2<<20 + 64<<10
-	sharedA   = 2<<20 + 64<<10
+	sharedA   = 4 << 20
 	sharedAcc = 1 << 20
-	localB    = 512 << 10
-	localAcc  = 120 << 10
+	localB    = 1 << 20
+	localAcc  = 64 << 10
 	localTile = 8 << 10
 )
 
-type sharedSpace struct{ b, a, acc unsafe.Pointer }
+type sharedSpace struct{ a, acc unsafe.Pointer }
 
 type localSpace struct{ b, acc, tile unsafe.Pointer }
 
@@ -24,18 +23,12 @@ func (j *gemmJob) begin(g *Gemm, s *engines, threads int) {
 	j.units = ceil(g.K, e.per)
 	j.a = e.source(&g.A, g.K, g.A.Trans)
 	j.b = e.source(&g.B, g.K, !g.B.Trans)
-	j.deep = even(max(j.units, 1), e.depth, 1)
-	j.step = j.deep
-	j.private = g.M <= 4*e.rows
-	j.directA = j.inPlaceA()
-	j.directB = j.inPlaceB()
-	if (j.private || j.directB) && j.directA {
-		j.deep = max(j.units, 1) // nothing is packed into shared memory
-	}
+	j.directA, j.directB = j.inPlaceA(), j.inPlaceB()
+	j.step = even(max(j.units, 1), e.depth, 1)
+	j.deep = min(max(j.units, 1), 2*j.step)
 	j.lda = oddLines(j.deep * e.unit)
-	j.ldb = oddLines(j.deep * e.width * e.unit)
-	j.size()
 	j.group(threads)
+	j.size()
 }
 
 // inPlaceA says whether tiles read A where it lies. Rows at a multiple of a page
@@ -61,22 +54,32 @@ func (j *gemmJob) inPlaceB() bool {
 // spread over the sets of a cache.
 func oddLines(bytes int) int { return (ceil(bytes, cacheLine) | 1) * cacheLine }
 
-// size chooses the block so that it fits the shared memory.
+// group chooses how much of a block is claimed at a time: of B what fits the
+// memory of a worker, and so that each worker has a group; of A little enough
+// that all end at about the same time.
+func (j *gemmJob) group(threads int) {
+	e := j.e
+	panel := j.deep * e.width * e.unit
+	j.groupB = min(4, localB/panel, max(ceil(j.g.N, e.width)/threads, 1))
+	j.groupA = 4 * e.rows
+	if threads == 1 {
+		j.groupA = 8 * e.rows
+	}
+	j.groupA = min(j.groupA, localAcc/(j.groupB*e.width*e.unit)/e.rows*e.rows)
+}
+
+// size chooses the block so that packed rows and sums fit the shared memory.
 func (j *gemmJob) size() {
 	e := j.e
-	j.cols = max(sharedB/j.ldb, 1) * e.width
-	if j.private || j.directB {
-		j.cols = j.g.N
-	}
-	j.rows = j.g.M
+	j.rows, j.cols = j.g.M, maxGroups*j.groupB*e.width
 	if !j.directA {
-		j.rows = min(j.rows, max(sharedA/j.lda/e.rows, 1)*e.rows)
+		j.rows = min(j.rows, sharedA/j.lda/e.rows*e.rows)
 	}
 	if j.sharedSums() {
 		j.cols = min(j.cols, 1024)
 		j.rows = min(j.rows, sharedAcc/(j.cols*e.unit)/e.rows*e.rows)
 	}
-	j.cols = even(j.g.N, j.cols, e.width)
+	j.cols = even(j.g.N, j.cols, j.groupB*e.width)
 	j.rows = even(j.g.M, j.rows, e.rows)
 }
 
@@ -92,18 +95,4 @@ func even(total, size, step int) int {
 	}
 	blocks := ceil(total, size)
 	return ceil(ceil(total, blocks), step) * step
-}
-
-// group chooses how much of a block one task does: small enough that the
-// workers end at about the same time.
-func (j *gemmJob) group(threads int) {
-	e := j.e
-	j.groupA, j.groupB = 4*e.rows, 4
-	if j.private {
-		j.groupA = j.rows
-		j.groupB = max(min(4, localB/(j.step*e.width*e.unit)), 1)
-	}
-	if threads == 1 {
-		j.groupA = max(j.groupA, 8*e.rows)
-	}
 }

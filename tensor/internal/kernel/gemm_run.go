@@ -1,8 +1,12 @@
 package kernel
 
+import "sync/atomic"
+
 // gemmJob is one product while the workers do it. It walks over blocks of C
-// (rows, columns) and of K; for each block the workers pack what of A and B
-// belongs to it and multiply.
+// and of K. For each block the workers pack A together, if it needs that, and
+// then multiply: a worker opens a group of columns, packs their panels of B
+// into its own memory, and goes through the rows; workers that find no group
+// left to open help with the rows of an open one.
 type gemmJob struct {
 	g      Gemm
 	e      *engine
@@ -14,7 +18,6 @@ type gemmJob struct {
 
 	directA bool // A is read in place
 	directB bool // B is read in place, but for a last panel that is not full
-	private bool // each worker packs the panels of B that it uses
 
 	rows, cols, deep int // size of a block: rows of A, columns of B, units
 	step             int // units between two visits of C
@@ -22,13 +25,18 @@ type gemmJob struct {
 	// The current block: rows i0..i1, columns j0..j1, units u0..u1.
 	i0, i1, j0, j1, u0, u1 int
 
-	lda, ldb int // strides of packed rows of A and panels of B, in bytes
-	groupA   int // rows per task
-	groupB   int // panels per task
-	rowTasks int // row groups of the block
-	packsB   int // tasks that pack B
-	packsA   int // tasks that pack A
+	lda    int // stride of packed rows of A in bytes
+	groupA int // rows that are claimed together
+	groupB int // panels in a group of columns
+
+	groups  int                     // of columns in the block
+	parts   int                     // of rows in the block
+	opened  atomic.Int32            // groups
+	claimed [maxGroups]atomic.Int32 // parts of each group
 }
+
+// maxGroups bounds the groups of columns of a block.
+const maxGroups = 1024
 
 // Gemm computes g with all workers.
 func (c *Context) Gemm(g *Gemm) {
@@ -53,10 +61,10 @@ func (c *Context) Gemm(g *Gemm) {
 func (c *Context) block(j *gemmJob) {
 	for j.u0, j.u1 = 0, 0; j.u0 == 0 || j.u0 < j.units; j.u0 = j.u1 {
 		j.u1 = min(j.u0+j.deep, j.units)
-		if n := j.packTasks(); n > 0 {
-			c.Run(n, (*packTask)(j))
+		if !j.directA && (j.j0 == 0 || j.rows < j.g.M || j.units > j.deep) {
+			c.Run(j.packTasks(), (*packTask)(j))
 		}
-		c.Run(j.tileTasks(), (*tileTask)(j))
+		c.Run(j.tileTasks(c.Threads()), (*tileTask)(j))
 		if j.u1 == j.units {
 			return
 		}

@@ -2,90 +2,121 @@ package kernel
 
 import "unsafe"
 
-// packTask packs operands into shared memory: first B, then A. A task takes
-// a part of the operand that lies together in memory.
+// packTask packs A into shared memory. A task takes a part of A that lies
+// together in memory.
 type packTask gemmJob
 
-// Sizes of the part of an operand that one task packs: panels of a B stored by
-// columns, rows of an A stored by rows (both along K whole), and units of
-// operands stored across K.
+// How much of A one task packs: rows if it is stored by rows, or units if it is
+// stored across K.
 const (
-	packPanels = 2
-	packRows   = 32
-	packUnits  = 64
+	packRows  = 32
+	packUnits = 64
 )
 
-// packTasks prepares packing of the current block and counts its tasks.
+// packTasks counts the tasks that pack A for the current block.
 func (j *gemmJob) packTasks() int {
-	j.packsB, j.packsA = 0, 0
-	slices := ceil(j.u1-j.u0, packUnits)
-	if !j.private && !j.directB && (j.i0 == 0 || j.units > j.deep) {
-		j.packsB = slices
-		if !j.b.kMajor {
-			j.packsB = ceil(j.j1-j.j0, packPanels*j.e.width)
-		}
+	if j.a.kMajor {
+		return ceil(j.u1-j.u0, packUnits)
 	}
-	if !j.directA && (j.j0 == 0 || j.rows < j.g.M || j.units > j.deep) {
-		j.packsA = slices
-		if !j.a.kMajor {
-			j.packsA = ceil(j.i1-j.i0, packRows)
-		}
-	}
-	return j.packsB + j.packsA
+	return ceil(j.i1-j.i0, packRows)
 }
 
-func (t *packTask) Do(_, item int) {
-	if item < t.packsB {
-		(*gemmJob)(t).packB(item)
-	} else {
-		(*gemmJob)(t).packA(item - t.packsB)
-	}
-}
-
-func (j *gemmJob) packB(item int) {
-	e := j.e
-	if j.b.kMajor {
-		u, end := part(j.u0, j.u1, packUnits, item)
-		at := (u - j.u0) * e.width * e.unit
-		e.packB(unsafe.Add(j.shared.b, at), j.ldb, &j.b, u, end, j.j0, j.j1)
-		return
-	}
-	from, to := part(j.j0, j.j1, packPanels*e.width, item)
-	at := (from - j.j0) / e.width * j.ldb
-	e.packB(unsafe.Add(j.shared.b, at), j.ldb, &j.b, j.u0, j.u1, from, to)
-}
-
-func (j *gemmJob) packA(item int) {
+func (j *packTask) Do(_, item int) {
 	e := j.e
 	if j.a.kMajor {
-		u, end := part(j.u0, j.u1, packUnits, item)
+		u := j.u0 + item*packUnits
+		end := min(u+packUnits, j.u1)
 		e.packA(unsafe.Add(j.shared.a, (u-j.u0)*e.unit), j.lda, &j.a, u, end, j.i0, j.i1)
 		return
 	}
-	from, to := part(j.i0, j.i1, packRows, item)
+	from := j.i0 + item*packRows
+	to := min(from+packRows, j.i1)
 	e.packA(unsafe.Add(j.shared.a, (from-j.i0)*j.lda), j.lda, &j.a, j.u0, j.u1, from, to)
 }
 
-// part is the i-th part of lo..hi with parts of a size.
-func part(lo, hi, size, i int) (from, to int) {
-	from = lo + i*size
-	return from, min(from+size, hi)
-}
-
-// tileTask multiplies a group of rows by a group of panels.
+// tileTask multiplies: each task goes on until the block is done.
 type tileTask gemmJob
 
-// tileTasks counts the tasks of the current block.
-func (j *gemmJob) tileTasks() int {
-	j.rowTasks = ceil(j.i1-j.i0, j.groupA)
-	return j.rowTasks * ceil(j.j1-j.j0, j.groupB*j.e.width)
+// tileTasks prepares the current block and counts the tasks that are of use.
+func (j *gemmJob) tileTasks(threads int) int {
+	j.groups = ceil(j.j1-j.j0, j.groupB*j.e.width)
+	j.parts = ceil(j.i1-j.i0, j.groupA)
+	j.opened.Store(0)
+	for i := range j.groups {
+		j.claimed[i].Store(0)
+	}
+	return min(threads, j.groups*j.parts)
 }
 
-// Do takes the rows of a column group one after another: the panels of B are
-// the larger part of what a task reads.
-func (t *tileTask) Do(worker, item int) {
+func (t *tileTask) Do(worker, _ int) {
 	j := (*gemmJob)(t)
-	w := j.work(worker, item)
+	w := work{j: j, plain: j.g.plain(), local: &j.local[worker]}
+	for {
+		group := j.choose()
+		if group < 0 {
+			return
+		}
+		w.open(group)
+		for part := j.claim(group); part >= 0; part = j.claim(group) {
+			w.part(part)
+		}
+	}
+}
+
+// choose opens a group, or finds the open one with the most parts left, or
+// returns -1 if there is none.
+func (j *gemmJob) choose() int {
+	if g := int(j.opened.Add(1)) - 1; g < j.groups {
+		return g
+	}
+	best, least := -1, int32(j.parts)
+	for g := range j.groups {
+		if n := j.claimed[g].Load(); n < least {
+			best, least = g, n
+		}
+	}
+	return best
+}
+
+// claim takes a part of the rows of a group, or returns -1 if all are taken.
+func (j *gemmJob) claim(group int) int {
+	if part := int(j.claimed[group].Add(1)) - 1; part < j.parts {
+		return part
+	}
+	return -1
+}
+
+// work is what one worker is doing.
+type work struct {
+	j      *gemmJob
+	local  *localSpace
+	plain  bool
+	packed bool // the panels of the group lie in local memory
+
+	j0, j1 int            // columns of the group
+	i0, i1 int            // rows of the part
+	sums   unsafe.Pointer // of the part if C is not plain
+	ldSums int
+}
+
+// open turns to a group of columns.
+func (w *work) open(group int) {
+	j, e := w.j, w.j.e
+	w.j0 = j.j0 + group*j.groupB*e.width
+	w.j1 = min(w.j0+j.groupB*e.width, j.j1)
+	w.packed = false
+}
+
+// part computes a part of the rows of the group.
+func (w *work) part(part int) {
+	j := w.j
+	if !w.packed {
+		w.pack()
+		w.packed = true
+	}
+	w.i0 = j.i0 + part*j.groupA
+	w.i1 = min(w.i0+j.groupA, j.i1)
+	w.placeSums()
 	for u := j.u0; ; {
 		end := min(u+j.step, j.u1)
 		w.multiply(u, end)
@@ -98,55 +129,45 @@ func (t *tileTask) Do(worker, item int) {
 	}
 }
 
-// work is one tile task.
-type work struct {
-	j              *gemmJob
-	i0, i1, j0, j1 int
-	plain          bool
-	tile           unsafe.Pointer // sums of a tile at the edge
-	private        unsafe.Pointer // the worker's panels
-	sums           unsafe.Pointer // of the whole group if C is not plain
-	ldSums         int
+// panelStride is the distance between packed panels.
+func (j *gemmJob) panelStride() int { return (j.u1 - j.u0) * j.e.width * j.e.unit }
+
+// pack packs the group's panels of B, if they are not read in place.
+func (w *work) pack() {
+	j, e := w.j, w.j.e
+	from := w.j0
+	if j.directB {
+		from += (w.j1 - w.j0) / e.width * e.width
+	}
+	if from < w.j1 {
+		at := (from - w.j0) / e.width * j.panelStride()
+		e.packB(unsafe.Add(w.local.b, at), j.panelStride(), &j.b, j.u0, j.u1, from, w.j1)
+	}
 }
 
-func (j *gemmJob) work(worker, item int) work {
-	e, l := j.e, &j.local[worker]
-	w := work{j: j, plain: j.g.plain(), tile: l.tile, private: l.b}
-	w.i0 = j.i0 + item%j.rowTasks*j.groupA
-	w.i1 = min(w.i0+j.groupA, j.i1)
-	w.j0 = j.j0 + item/j.rowTasks*j.groupB*e.width
-	w.j1 = min(w.j0+j.groupB*e.width, j.j1)
+// placeSums finds the memory for sums that C cannot hold.
+func (w *work) placeSums() {
+	j, e := w.j, w.j.e
 	if j.sharedSums() {
 		w.ldSums = ceil(j.cols, e.width) * e.width * e.unit
 		w.sums = unsafe.Add(j.shared.acc, (w.i0-j.i0)*w.ldSums+(w.j0-j.j0)*e.unit)
-	} else {
-		w.ldSums = j.groupB * e.width * e.unit
-		w.sums = l.acc
+		return
 	}
-	return w
+	w.ldSums = j.groupB * e.width * e.unit
+	w.sums = w.local.acc
 }
 
 // multiply adds the products over the units u..end.
 func (w *work) multiply(u, end int) {
 	j, e := w.j, w.j.e
 	row := e.width * e.unit
-	packed := (end - u) * row
-	if j.private && !j.directB {
-		e.packB(w.private, packed, &j.b, u, end, w.j0, w.j1)
-	}
 	for c := w.j0; c < w.j1; c += e.width {
-		switch {
-		case j.directB && c+e.width <= w.j1:
+		if j.directB && c+e.width <= w.j1 {
 			w.panel(j.b.at(u, c), j.b.ld, row, c, u, end)
-		case j.directB:
-			e.packB(w.private, packed, &j.b, u, end, c, w.j1)
-			w.panel(w.private, row, packed, c, u, end)
-		case j.private:
-			w.panel(unsafe.Add(w.private, (c-w.j0)/e.width*packed), row, packed, c, u, end)
-		default:
-			at := (c-j.j0)/e.width*j.ldb + (u-j.u0)*row
-			w.panel(unsafe.Add(j.shared.b, at), row, j.ldb, c, u, end)
+			continue
 		}
+		at := (c-w.j0)/e.width*j.panelStride() + (u-j.u0)*row
+		w.panel(unsafe.Add(w.local.b, at), row, j.panelStride(), c, u, end)
 	}
 }
 
@@ -163,13 +184,13 @@ func (w *work) panel(b unsafe.Pointer, ldb, next, c, u, end int) {
 		out, ldc, add := w.target(i, c, u)
 		strip := unsafe.Add(a, (i-w.i0)*lda)
 		tile(rows, (*byte)(strip), lda, ka, (*byte)(b), ldb, next, end-u, (*byte)(out), ldc, j.alpha, add)
-		if out == w.tile {
+		if out == w.local.tile {
 			j.g.C.mergeTile(out, ldc, i, c, rows, w.j1-c, j.g.Write.add(u))
 		}
 	}
 }
 
-// rowsOfA is where the first row of the group lies, at unit u, and its strides
+// rowsOfA is where the first row of the part lies, at unit u, and its strides
 // from row to row and from unit to unit.
 func (w *work) rowsOfA(u int) (a unsafe.Pointer, lda, ka int) {
 	j := w.j
@@ -191,13 +212,13 @@ func (w *work) target(i, c, u int) (out unsafe.Pointer, ld, add int) {
 		add = Overwrite.add(u)
 		return unsafe.Add(w.sums, (i-w.i0)*w.ldSums+(c-w.j0)*e.unit), w.ldSums, add
 	case w.j1-c < e.width:
-		return w.tile, e.width * e.unit, 0
+		return w.local.tile, e.width * e.unit, 0
 	}
 	out, ld = j.g.C.pointer(i, c)
 	return out, ld, j.g.Write.add(u)
 }
 
-// finish ends the group's part of C.
+// finish ends the part of C.
 func (w *work) finish() {
 	for i := w.i0; i < w.i1; i++ {
 		w.j.g.finish(unsafe.Add(w.sums, (i-w.i0)*w.ldSums), i, w.j0, w.j1-w.j0)
