@@ -147,7 +147,9 @@ func (e *engine) packA(dst unsafe.Pointer, ld int, s *source, u0, u1, i0, i1 int
 		e.turnA(dst, ld, s, u0, end, i0, i0+rows)
 	}
 	e.packUnits(dst, ld, s, u0, end, u1, i0, i0+rows)
-	e.packUnits(unsafe.Add(dst, rows*ld), ld, s, u0, u0, u1, i0+rows, i1)
+	if rows < i1-i0 {
+		e.packUnits(unsafe.Add(dst, rows*ld), ld, s, u0, u0, u1, i0+rows, i1)
+	}
 }
 
 // turnA packs whole vectors of an A that is stored across K, by blocks whose

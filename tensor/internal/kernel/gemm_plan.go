@@ -47,7 +47,7 @@ func (j *gemmJob) inPlaceA() bool {
 // the stride of B, which must spread over the sets of the second-level cache
 // unless it is used only once or twice.
 func (j *gemmJob) inPlaceB() bool {
-	return j.b.kMajor && j.b.form == formKeep && (j.b.ld%2048 != 0 || j.g.M <= 2*j.e.rows)
+	return j.units > 0 && j.b.kMajor && j.b.form == formKeep && (j.b.ld%2048 != 0 || j.g.M <= 2*j.e.rows)
 }
 
 // oddLines rounds a stride up to an odd number of cache lines, so that rows

@@ -195,6 +195,8 @@ func (w *work) panel(b unsafe.Pointer, ldb, next, c, u, end int) {
 func (w *work) rowsOfA(u int) (a unsafe.Pointer, lda, ka int) {
 	j := w.j
 	switch {
+	case j.units == 0: // A has no elements to point to
+		return j.shared.a, 0, 0
 	case !j.directA:
 		return unsafe.Add(j.shared.a, (w.i0-j.i0)*j.lda+(u-j.u0)*j.e.unit), j.lda, j.e.unit
 	case j.a.kMajor:
