@@ -156,7 +156,7 @@ func (c *Config) finish() {
 	if c.KVHeads == 0 {
 		c.KVHeads = c.Heads
 	}
-	if c.HeadDim == 0 && c.Heads > 0 {
+	if c.HeadDim == 0 && c.Heads > 0 && c.Hidden%c.Heads == 0 {
 		c.HeadDim = c.Hidden / c.Heads
 	}
 	switch c.Architecture {

@@ -35,7 +35,12 @@ func (c Config) faults() []string {
 	v.size("hidden", c.Hidden, 1, maxHidden)
 	v.size("heads", c.Heads, 1, maxHeads)
 	v.size("kv_heads", c.KVHeads, 1, maxHeads)
-	v.size("head_dim", c.HeadDim, 1, maxHidden)
+	if c.HeadDim == 0 && c.Heads > 0 && c.Hidden%c.Heads != 0 {
+		v.fault("hidden %d is not a multiple of %d heads; use %d or %d, or set head_dim",
+			c.Hidden, c.Heads, max(c.Hidden/c.Heads, 1)*c.Heads, (c.Hidden/c.Heads+1)*c.Heads)
+	} else {
+		v.size("head_dim", c.HeadDim, 1, maxHidden)
+	}
 	v.size("vocab", c.Vocab, 1, maxVocab)
 	v.size("context", c.Context, 1, maxContext)
 	v.size("mtp", c.MTP, 0, maxLayers)

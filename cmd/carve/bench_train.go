@@ -104,6 +104,9 @@ func (o benchTrainOptions) bench() (train.BenchOptions, error) {
 	if o.threads < 0 || o.threads > 1024 {
 		faults = append(faults, fmt.Errorf("--threads %d; use 1 to 1024, or 0 for the share of the cores", o.threads))
 	}
+	if o.time <= 0 || o.time > time.Hour {
+		faults = append(faults, fmt.Errorf("--time %v; use more than 0s, and at most 1h", o.time))
+	}
 	if o.threads == 0 {
 		b.Threads = max(1, runtime.GOMAXPROCS(0)/max(o.ranks, 1))
 	}

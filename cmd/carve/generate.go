@@ -95,5 +95,5 @@ func (o generateOptions) check() error {
 	if o.topK < 0 {
 		faults = append(faults, fmt.Errorf("--top-k %d; use 0 or more", o.topK))
 	}
-	return errors.Join(faults...)
+	return errors.Join(append(faults, coresFault(o.cores))...)
 }

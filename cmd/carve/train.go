@@ -147,6 +147,9 @@ func (o trainOptions) prepare() (train.Options, error) {
 	if err != nil {
 		return train.Options{}, err
 	}
+	if err := coresFault(o.cores); err != nil {
+		return train.Options{}, badInput(err)
+	}
 	run := train.Options{Cache: cache, Cores: o.cores, Peak: tensor.MeasureCeiling(20 * time.Millisecond)}
 	if o.arenaLimit != "" {
 		if run.ArenaLimit, err = unit.ParseBytes(o.arenaLimit); err != nil {

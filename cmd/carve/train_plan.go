@@ -46,7 +46,7 @@ func (o trainOptions) basePlan() (plan.Plan, error) {
 
 // readPlan reads a plan file. Paths in it are relative to the file.
 func readPlan(path string) (plan.Plan, error) {
-	text, err := os.ReadFile(path)
+	text, err := readSmall(path)
 	if err != nil {
 		return plan.Plan{}, fmt.Errorf("plan: %w; name an existing plan, or leave --plan out", err)
 	}
@@ -54,7 +54,7 @@ func readPlan(path string) (plan.Plan, error) {
 		if name == cluster.ThisMachine {
 			return nil, nil
 		}
-		return os.ReadFile(beside(path, name))
+		return readSmall(beside(path, name))
 	})
 	if err != nil {
 		return p, inFile(path, err)
@@ -115,7 +115,7 @@ func (o trainOptions) changeModel(p *plan.Plan) (err error) {
 		p.Model.Config, err = model.Preset(o.model)
 		return err
 	}
-	text, err := os.ReadFile(o.model)
+	text, err := readSmall(o.model)
 	if err != nil {
 		return fmt.Errorf("model: %w; name a preset or an existing config.json", err)
 	}
