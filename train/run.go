@@ -69,7 +69,8 @@ func (s *session) openCheckpoint() error {
 	root := s.Directory.Checkpoints()
 	c, refused, err := checkpoint.Latest(root)
 	if errors.Is(err, checkpoint.ErrNone) && len(refused) == 0 {
-		return nil // the run ended before its first checkpoint
+		s.Sink.Event(Warning{fmt.Errorf("train: %s has no checkpoint, so the run begins anew from step 1", root)})
+		return nil // the run ended before its first checkpoint, or somebody deleted them
 	}
 	if err != nil {
 		return err
@@ -79,7 +80,7 @@ func (s *session) openCheckpoint() error {
 	}
 	if c.Plan != planHash(s.plan) {
 		c.Close()
-		return fmt.Errorf("train: %s was saved under another plan than %s; was the plan edited?", c.Path, s.Directory.file(planFile))
+		return fmt.Errorf("train: %s was saved under another plan than %s; put the plan back as it was, or start another run with --plan", c.Path, s.Directory.file(planFile))
 	}
 	s.from = c
 	return nil
