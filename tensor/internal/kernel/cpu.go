@@ -8,6 +8,6 @@ type Features struct {
 	BF16   bool // VDPBF16PS
 	// BF16Fast says that VDPBF16PS multiplies bf16 faster than expanding bf16
 	// to fp32 and FMA does. Not every CPU that has the instruction gains by it,
-	// so Detect measures.
+	// so Detect leaves it false: who wants the path sets it.
 	BF16Fast bool
 }
