@@ -21,23 +21,28 @@ type Reducer struct{ features Features }
 func NewReducer(f Features) Reducer { return Reducer{f} }
 
 // Float32 combines the runs srcs, which are of one length, in their order and writes the result to every run of dsts.
-// A source may be a destination.
+// A source may be a destination. Inlined into another package, it would make the caller's slices escape; so would the
+// others.
+//
+//go:noinline
 func (r Reducer) Float32(dsts, srcs [][]float32, op Combine) {
 	done := r.sum32(dsts, srcs, op)
 	reduce(dsts, srcs, op, done)
 }
 
-// Float64 is Float32 on fp64. Inlined into another package, it would make the caller's slices escape.
+// Float64 is Float32 on fp64.
 //
 //go:noinline
 func (r Reducer) Float64(dsts, srcs [][]float64, op Combine) { reduce(dsts, srcs, op, 0) }
 
-// Int32 is Float32 on integers; averages are truncated toward zero. It is not inlined either.
+// Int32 is Float32 on integers; averages are truncated toward zero.
 //
 //go:noinline
 func (r Reducer) Int32(dsts, srcs [][]int32, op Combine) { reduce(dsts, srcs, op, 0) }
 
 // BF16 is Float32 on bf16 numbers, combined in fp32 and rounded once.
+//
+//go:noinline
 func (r Reducer) BF16(dsts, srcs [][]uint16, op Combine) {
 	done := r.sumBF16(dsts, srcs, op)
 	reduceBF16(dsts, srcs, op, done)
