@@ -9,7 +9,7 @@ import (
 
 // DefaultTime is how long a run takes that is told neither a time nor a number of steps. Preparing the text for the
 // first time, and writing a sample at the end, come on top.
-const DefaultTime unit.Seconds = 80
+const DefaultTime unit.Seconds = 88
 
 // The default run, in one place: a small Llama that learns Go's own source. In the few hundred steps that fit its time,
 // Muon reaches a validation loss that AdamW needs several times the steps for, and a head of its own learns faster than
@@ -22,8 +22,8 @@ const (
 	defaultFFN      = 704
 	defaultSequence = 256
 	defaultBatch    = 8 // sequences of a step, about: the ranks share them
-	defaultRate     = 1e-2
-	defaultMinRatio = 0.02
+	defaultRate     = 6e-3
+	defaultMinRatio = 0.01
 	defaultDecay    = 0.01
 	defaultWarmup   = 10
 )
@@ -38,7 +38,7 @@ func DefaultPlan(cores int) plan.Plan {
 	p.Layout.Zero.Stage = plan.Replicated
 	p.Layout.Zero.Bucket = 4 * unit.MiB
 	p.Precision = plan.FP32
-	p.Optimizer.Name = plan.Muon
+	p.Optimizer.Name, p.Optimizer.Schedule = plan.Muon, plan.Linear
 	p.Optimizer.LearningRate, p.Optimizer.MinRatio = defaultRate, defaultMinRatio
 	p.Optimizer.Warmup, p.Optimizer.WeightDecay = defaultWarmup, defaultDecay
 	p.Checkpoint = plan.Checkpoint{Every: 1, Keep: 2}

@@ -11,7 +11,7 @@ import (
 
 // looks is how often a run of a given time validates on the way, and saves how often it saves.
 const (
-	looks = 8
+	looks = 4
 	saves = 2
 )
 

@@ -46,7 +46,7 @@ func TestWithSteps(t *testing.T) {
 	p.Workload.Tokens, p.Optimizer.Warmup = 1000, 30
 	p.Workload.Validation.Interval, p.Checkpoint.Every = 100, 0
 	got := WithSteps(p, 80)
-	p.Workload.Tokens, p.Workload.Steps, p.Optimizer.Warmup, p.Workload.Validation.Interval = 0, 80, 8, 10
+	p.Workload.Tokens, p.Workload.Steps, p.Optimizer.Warmup, p.Workload.Validation.Interval = 0, 80, 8, 20
 	if diff := cmp.Diff(p, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
