@@ -20,7 +20,7 @@ func printEnd(ctx context.Context, out io.Writer, s train.Summary, o trainOption
 	}
 	fmt.Fprintf(out, "\nnext:\n")
 	for _, line := range []string{
-		fmt.Sprintf("carve generate --run %s --prompt 'func ' --tokens 200 --seed 1", s.Path),
+		fmt.Sprintf("carve generate --run %s --prompt 'func main() {' --tokens 200 --seed 1", s.Path),
 		fmt.Sprintf("carve train --plan %s --time 10m", filepath.Join(s.Path, "plan.yaml")),
 		"carve train --data your/text --time 10m",
 	} {
@@ -52,7 +52,7 @@ func summaryTable(s train.Summary) string {
 
 // printSample lets the model write.
 func printSample(ctx context.Context, out io.Writer, s train.Summary, o trainOptions) error {
-	const prompt, tokens = "func ", 120
+	const prompt, tokens = "func main() {", 120
 	fmt.Fprintf(out, "\nthe model writes:\n\n%s", prompt)
 	err := train.Generate(ctx, train.GenerateOptions{
 		Run: s.Path, Prompt: prompt, Tokens: tokens, Cores: o.cores,
