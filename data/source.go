@@ -126,7 +126,7 @@ func (s *Skipped) unreadable(err error) {
 func Open(ctx context.Context, path string, opts SourceOptions) (*Source, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("data: %w; name a folder, a text file, a .jsonl file or token shards", err)
+		return nil, fmt.Errorf("data: %w; name a folder, a text file or a .jsonl file", err)
 	}
 	s := &Source{path: path, field: opts.Field}
 	if s.field == "" {
@@ -160,7 +160,7 @@ func (s *Source) openFile(info fs.FileInfo, opts SourceOptions) error {
 		return fmt.Errorf("data: %w; make the file readable", err)
 	}
 	if isBinary(head) {
-		return fmt.Errorf("data: %s: %w; convert it to UTF-8 text, or pass token shards as such", s.path, ErrBinary)
+		return fmt.Errorf("data: %s: %w; convert it to UTF-8 text", s.path, ErrBinary)
 	}
 	return nil
 }

@@ -24,12 +24,12 @@ func TestOpenErrors(t *testing.T) {
 		is         error
 		want       string // with ROOT for the folder
 	}{
-		{"missing", "absent", nil, os.ErrNotExist, "data: stat ROOT/absent: no such file or directory; name a folder, a text file, a .jsonl file or token shards"},
+		{"missing", "absent", nil, os.ErrNotExist, "data: stat ROOT/absent: no such file or directory; name a folder, a text file or a .jsonl file"},
 		{"empty folder", "void", nil, ErrNoText, "data: folder ROOT/void is empty: no text; name a folder with text files"},
 		{"empty file", "empty.txt", nil, ErrNoText, "data: ROOT/empty.txt is empty: no text; name a file with text"},
 		{"only an empty file", "nothing", nil, ErrNoText, "data: no text in ROOT/nothing: skipped 1 empty; choose another path or other extensions"},
 		{"no such extension", "only", []string{"go"}, ErrNoText, "data: no text in ROOT/only: skipped 1 with another extension, 1 hidden; choose another path or other extensions"},
-		{"binary file", "x.bin", nil, ErrBinary, "data: ROOT/x.bin: not a text file; convert it to UTF-8 text, or pass token shards as such"},
+		{"binary file", "x.bin", nil, ErrBinary, "data: ROOT/x.bin: not a text file; convert it to UTF-8 text"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
