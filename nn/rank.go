@@ -19,27 +19,44 @@ type Rank struct {
 	Seed   uint64       // of the initial weights
 }
 
-// Groups are the rank's process groups. A nil group has one member: layers then do not communicate.
+// Groups are the rank's process groups, one for every set of axes that something is summed or exchanged over. A nil
+// group has one member: layers then do not communicate.
 type Groups struct {
-	// Data joins the ranks with the same dense parameters and other samples ([mesh.DenseData]). Layers do not use it;
-	// the reduction of gradients does.
-	Data *comm.Group
+	// Data joins the ranks with the same dense parameters and other tokens ([mesh.DenseData]), and ExpertData those with
+	// the same experts and other tokens ([mesh.ExpertData]). Layers do not use them; the reduction of gradients does.
+	Data, ExpertData *comm.Group
 	// Tensor joins the ranks that share every layer's heads, feed-forward features and vocabulary ([mesh.TP]).
 	Tensor *comm.Group
+	// Context joins the ranks that share the positions of the same sequences ([mesh.CP]).
+	Context *comm.Group
+	// Expert joins the ranks that share the experts of a layer and have other sequences ([mesh.EP]).
+	Expert *comm.Group
+	// Pipeline joins the ranks that hold the stages of one pipeline ([mesh.PP]), by their coordinate.
+	Pipeline *comm.Group
 }
 
 // JoinGroups makes the groups of a rank on a mesh; those of one member are nil.
 func JoinGroups(e comm.Endpoint, m mesh.Mesh) (g Groups, err error) {
-	join := func(name string, axes mesh.Axes) *comm.Group {
-		if err != nil || m.Size(axes) == 1 {
-			return nil
+	for _, one := range []struct {
+		group **comm.Group
+		name  string
+		axes  mesh.Axes
+	}{
+		{&g.Data, "data", mesh.DenseData},
+		{&g.ExpertData, "expert-data", mesh.ExpertData},
+		{&g.Tensor, "tensor", mesh.Of(mesh.TP)},
+		{&g.Context, "context", mesh.Of(mesh.CP)},
+		{&g.Expert, "expert", mesh.Of(mesh.EP)},
+		{&g.Pipeline, "pipeline", mesh.Of(mesh.PP)},
+	} {
+		if m.Size(one.axes) == 1 {
+			continue
 		}
-		var joined *comm.Group
-		joined, err = e.Group(name, m.Group(e.Rank(), axes))
-		return joined
+		if *one.group, err = e.Group(one.name, m.Group(e.Rank(), one.axes)); err != nil {
+			return g, err
+		}
 	}
-	g.Data, g.Tensor = join("data", mesh.DenseData), join("tensor", mesh.Of(mesh.TP))
-	return g, err
+	return g, nil
 }
 
 // yield lets the rank's other goroutines compute, such as a bucket's reduction.
