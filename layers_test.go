@@ -43,6 +43,7 @@ var layers = []layer{
 	{"plan", "cluster internal/document mesh model unit", "github.com/goccy/go-yaml", pure},
 
 	// Program and Trace
+	{"schedule", "", "", pure},
 	{"trace", "", "", pure},
 
 	// what this computer is
