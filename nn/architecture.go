@@ -9,15 +9,42 @@ import (
 	"carve/model"
 )
 
-// embedding declares the token table and, where positions are learned, their table.
-func (b *builder) embedding() *Embedding {
-	std, _ := b.std()
-	p := b.matrix(b.names.embedding, Table, b.c.Vocab, b.c.Hidden, byOut, std)
-	l := &Embedding{name: b.names.embedding, tokens: b.weight(p), start: p.Region[0].Start}
+// embeddingUnits declares the token table, the position table where positions are learned, and the layer that reads
+// them.
+func (b *builder) embeddingUnits() {
+	l := &Embedding{name: b.names.embedding}
+	var uses []*Unit
 	if b.c.Position == model.Learned {
+		std, _ := b.std()
+		b.begin(b.names.positions)
 		l.positions = b.weight(b.matrix(b.names.positions, Table, b.c.Context, b.c.Hidden, uncut, std))
+		uses = append(uses, b.unit)
 	}
-	return l
+	if b.table == nil {
+		b.tokenTable()
+	} else { // this rank has it for the head of another chunk
+		b.begin(b.names.embedding)
+		uses = append(uses, b.table.unit)
+	}
+	b.unit.Uses = uses
+	l.tokens, l.start = b.table.weight, b.table.start
+	b.add(l)
+}
+
+// tokenTable is the unit of the token embeddings.
+type tokenTable struct {
+	unit   *Unit
+	weight *weight
+	start  int // first token of this rank's part
+}
+
+// tokenTable declares the token table. It has a unit of its own on every rank that holds it, so that the ranks
+// that share it under a tied head lay it out alike.
+func (b *builder) tokenTable() {
+	std, _ := b.std()
+	b.begin(b.names.embedding)
+	p := b.matrix(b.names.embedding, Table, b.c.Vocab, b.c.Hidden, byOut, std)
+	b.table = &tokenTable{unit: b.unit, weight: b.weight(p), start: p.Region[0].Start}
 }
 
 // attention declares the first branch of a block.
@@ -71,14 +98,28 @@ func (b *builder) feedForward(block string) *FeedForward {
 	return l
 }
 
-// head declares the final norm and, unless it is the embedding, the projection.
-func (b *builder) head(e *Embedding) *Head {
-	std, _ := b.std()
-	l := &Head{name: b.names.head, norm: b.norm(b.names.norm, b.c.Hidden), work: b.o.Head, chunk: int(b.o.Logits)}
-	l.start, l.linear.weight = e.start, e.tokens
-	if !b.c.TieEmbeddings {
-		l.linear.weight = b.weight(b.matrix(b.names.head, HeadTable, b.c.Vocab, b.c.Hidden, byOut, std))
+// headUnits declares the final norm and the projection, which under a tied head is the token table: that of this
+// rank's embedding, or, on another stage, a copy of it.
+func (b *builder) headUnits() {
+	if b.c.TieEmbeddings && b.table == nil {
+		b.tokenTable()
 	}
+	b.begin(b.names.head)
+	b.add(b.head())
+}
+
+// head declares the last layer in the open unit.
+func (b *builder) head() *Head {
+	l := &Head{name: b.names.head, norm: b.norm(b.names.norm, b.c.Hidden), work: b.o.Head, chunk: int(b.o.Logits)}
+	if b.c.TieEmbeddings {
+		l.start, l.linear.weight = b.table.start, b.table.weight
+		b.unit.Uses = append(b.unit.Uses, b.table.unit)
+		return l
+	}
+	std, _ := b.std()
+	p := b.matrix(b.names.head, HeadTable, b.c.Vocab, b.c.Hidden, byOut, std)
+	l.linear.weight = b.weight(p)
+	l.start = p.Region[0].Start
 	return l
 }
 
@@ -114,7 +155,7 @@ func unsupported(c model.Config) (faults []error) {
 // checkLayout lists what does not fit the mesh or the options.
 func checkLayout(r *Rank, c model.Config, o Options) (faults []error) {
 	m := r.mesh()
-	for _, a := range []mesh.Axis{mesh.PP, mesh.CP, mesh.EP} {
+	for _, a := range []mesh.Axis{mesh.CP, mesh.EP} {
 		if m.Degree(a) > 1 {
 			faults = append(faults, fmt.Errorf("nn: the layers do not run over the %s axis of degree %d; use 1", a.Noun(), m.Degree(a)))
 		}

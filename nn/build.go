@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"carve/mesh"
 	"carve/model"
@@ -19,7 +20,13 @@ type Options struct {
 	Head HeadWork
 	// Logits is the most memory for logits at once; 0 means 16 MiB.
 	Logits unit.Bytes
+	// Chunks are the parts of the model that this rank holds; nil means all of it as one.
+	Chunks []Stage
 }
+
+// Stage is a run [Lo, Hi) of the model's blocks. The one from block 0 on has the embedding as well, and the one that
+// ends with the last block has the final norm and the head.
+type Stage struct{ Lo, Hi int }
 
 // Build makes this rank's part of a model: its layers and its flat buffers of values and gradients, which are not
 // set; see [Model.Init]. The error lists everything in the description or the layout that carve cannot run.
@@ -29,6 +36,9 @@ func Build(r *Rank, c model.Config, o Options) (*Model, error) {
 	}
 	if o.Logits == 0 {
 		o.Logits = 16 * unit.MiB
+	}
+	if o.Chunks == nil {
+		o.Chunks = []Stage{{0, c.Layers}}
 	}
 	if err := check(r, c, o); err != nil {
 		return nil, err
@@ -48,29 +58,42 @@ type builder struct {
 	model *Model
 	unit  *Unit
 	size  int // elements declared so far
+
+	turn  *rope       // nil for none
+	table *tokenTable // nil before it is declared
 }
 
 func (b *builder) build() {
-	c, n := b.c, b.names
-	b.begin(n.embedding)
-	embedding := b.embedding()
-	b.add(embedding)
-	var turn *rope
-	if c.Position == model.Rotary {
-		turn = newRope(b.r, c.Rope, c.HeadDim, b.o.Sequence)
+	if b.c.Position == model.Rotary {
+		b.turn = newRope(b.r, b.c.Rope, b.c.HeadDim, b.o.Sequence)
 	}
-	for i := range c.Layers {
-		b.begin(n.block(i))
-		b.add(b.attention(n.block(i), turn))
-		b.add(b.feedForward(n.block(i)))
+	for _, s := range b.o.Chunks {
+		b.chunk(s)
 	}
-	b.begin(n.head)
-	b.add(b.head(embedding))
+}
+
+// chunk declares the units of a stage.
+func (b *builder) chunk(s Stage) {
+	first := len(b.model.Units)
+	c := &Chunk{First: s.Lo == 0, Last: s.Hi == b.c.Layers, model: b.model}
+	if c.First {
+		b.embeddingUnits()
+	}
+	for i := s.Lo; i < s.Hi; i++ {
+		b.begin(b.names.block(i))
+		b.add(b.attention(b.names.block(i), b.turn))
+		b.add(b.feedForward(b.names.block(i)))
+	}
+	if c.Last {
+		b.headUnits()
+	}
+	c.Units = slices.Clone(b.model.Units[first:])
+	b.model.Chunks = append(b.model.Chunks, c)
 }
 
 // begin opens a unit.
 func (b *builder) begin(name string) {
-	b.unit = &Unit{Name: name, Lo: b.size, Hi: b.size}
+	b.unit = &Unit{Name: name, Index: len(b.model.Units), Lo: b.size, Hi: b.size}
 	b.model.Units = append(b.model.Units, b.unit)
 }
 
@@ -193,6 +216,12 @@ func (b *builder) allocate() {
 			w.bind(m.Value, m.Grad)
 		}
 		m.params = append(m.params, u.Params...)
+		if len(u.Layers) > 0 {
+			u.users++
+		}
+		for _, used := range u.Uses {
+			used.users++
+		}
 	}
 }
 

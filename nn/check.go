@@ -19,65 +19,67 @@ func (e *NonFiniteError) Error() string {
 		"use a lower learning rate, a longer warm-up, clipping, or fp32", e.What, e.Layer)
 }
 
-// Check runs forward and backward of a micro-batch and looks at every parameter, every layer's output, the loss,
-// every layer's gradient and every parameter's gradient, in this order. It returns a *NonFiniteError for the first
-// that is not finite, and nil when all are. It overwrites the gradients and b.Loss. On a mesh every rank
-// calls it, and returns its own finding.
-func (m *Model) Check(r *Rank, b *Batch) error {
-	c := checker{r: r}
-	for _, p := range m.params {
-		c.look(p.Name, "value", p.Value)
-	}
-	m.Begin()
-	m.begin(b, Train)
-	saved := c.forward(m, b)
-	c.backward(m, saved)
-	for _, p := range slices.Backward(m.params) {
-		c.look(p.Name, "gradient", p.Grad)
-	}
-	if c.first == nil {
-		return nil
-	}
-	return c.first
-}
-
-// checker remembers the first finding; the passes go on, so that ranks stay together.
-type checker struct {
-	r     *Rank
+// Inspector looks at what passes through a rank and remembers the first thing that is not finite. The passes go on, so
+// that ranks stay together.
+type Inspector struct {
+	rank  *Rank
 	first *NonFiniteError
 }
 
-// look inspects a tensor, which may be nil.
-func (c *checker) look(layer, what string, t *tensor.Tensor) {
-	if t != nil && c.first == nil && !c.r.Dev.Finite(t) {
-		c.first = &NonFiniteError{Layer: layer, What: what}
+// Inspect returns a rank like r, whose passes through chunks show the inspector every layer's output, the loss, and
+// the gradient of every layer's input.
+func (r *Rank) Inspect() (*Rank, *Inspector) {
+	i := &Inspector{rank: r}
+	watched := *r
+	watched.inspector = i
+	return &watched, i
+}
+
+// Values looks at the parameters of a model.
+func (i *Inspector) Values(m *Model) {
+	for _, p := range m.params {
+		i.look(p.Name, "value", p.Value)
 	}
 }
 
-func (c *checker) forward(m *Model, b *Batch) (saved []Saved) {
-	var x *tensor.Tensor
-	for _, u := range m.Units {
-		for _, l := range u.Layers {
-			var s Saved
-			x, s = l.Forward(c.r, b, x)
-			c.look(l.Name(), "output", x)
-			saved = append(saved, s)
-		}
+// Gradients looks at the gradients of a model, from the last parameter to the first.
+func (i *Inspector) Gradients(m *Model) {
+	for _, p := range slices.Backward(m.params) {
+		i.look(p.Name, "gradient", p.Grad)
 	}
-	if c.first == nil && (math.IsNaN(b.Loss) || math.IsInf(b.Loss, 0)) {
-		c.first = &NonFiniteError{Layer: m.head().Name(), What: "loss"}
-	}
-	return saved
 }
 
-func (c *checker) backward(m *Model, saved []Saved) {
-	var dx *tensor.Tensor
-	for _, u := range slices.Backward(m.Units) {
-		for _, l := range slices.Backward(u.Layers) {
-			last := len(saved) - 1
-			dx = l.Backward(c.r, dx, saved[last])
-			saved = saved[:last]
-			c.look(l.Name(), "input gradient", dx)
-		}
+// Err is a *NonFiniteError for the first finding, or nil.
+func (i *Inspector) Err() error {
+	if i.first == nil {
+		return nil
 	}
+	return i.first
+}
+
+// look inspects a tensor, which may be nil. A nil inspector sees nothing.
+func (i *Inspector) look(layer, what string, t *tensor.Tensor) {
+	if i != nil && t != nil && i.first == nil && !i.rank.Dev.Finite(t) {
+		i.first = &NonFiniteError{Layer: layer, What: what}
+	}
+}
+
+// loss inspects the loss of a head.
+func (i *Inspector) loss(layer string, loss float64) {
+	if i != nil && i.first == nil && (math.IsNaN(loss) || math.IsInf(loss, 0)) {
+		i.first = &NonFiniteError{Layer: layer, What: "loss"}
+	}
+}
+
+// Check runs forward and backward of a micro-batch on a model that is one chunk, and looks at every parameter, every
+// layer's output, the loss, every layer's gradient and every parameter's gradient, in this order. It returns a
+// *NonFiniteError for the first that is not finite, and nil when all are. It overwrites the gradients and b.Loss. On
+// a mesh every rank calls it, and returns its own finding.
+func (m *Model) Check(r *Rank, b *Batch) error {
+	watched, i := r.Inspect()
+	i.Values(m)
+	m.Begin()
+	m.Backward(watched, m.Forward(watched, b), nil)
+	i.Gradients(m)
+	return i.Err()
 }

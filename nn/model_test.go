@@ -96,7 +96,7 @@ func golden(t *testing.T, path, got string) {
 
 // TestBuildRefuses wants every reason at once, each with its remedy.
 func TestBuildRefuses(t *testing.T) {
-	three, err := mesh.New(mesh.Degrees{mesh.TP: 3, mesh.PP: 2, mesh.CP: 2}, mesh.DefaultOrder())
+	three, err := mesh.New(mesh.Degrees{mesh.TP: 3, mesh.CP: 2}, mesh.DefaultOrder())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,6 @@ func TestBuildRefuses(t *testing.T) {
 			"nn: clipping of query, key and value cannot be run; set it to 0",
 		}},
 		{"degrees", llama(), three, nn.Options{}, []string{
-			"nn: the layers do not run over the pipeline axis of degree 2; use 1",
 			"nn: the layers do not run over the context axis of degree 2; use 1",
 			"nn: tensor degree 3 does not divide 4 heads; use a divisor",
 			"nn: tensor degree 3 does not divide 2 key-value heads; use a divisor",

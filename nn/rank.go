@@ -17,6 +17,9 @@ type Rank struct {
 	Token  *comm.Token  // nil where nothing runs beside the layers
 	DType  tensor.DType // of parameters, activations and gradients
 	Seed   uint64       // of the initial weights
+
+	later     *Pass      // that takes products which are put off; nil when none are
+	inspector *Inspector // of what passes through; nil for none
 }
 
 // Groups are the rank's process groups, one for every set of axes that something is summed or exchanged over. A nil
@@ -105,17 +108,27 @@ func reduce(g *comm.Group, t *tensor.Tensor, op tensor.ReduceOp) {
 // WeightGrad is the one seam through which the gradients of matrices are made: grad += dyᵀ·x, and the bias's
 // grad += the column sums of dy. It takes over dy and x.
 //
-// The product runs at once. A schedule with separate weight-gradient actions keeps (l, dy, x) instead and runs
-// it later; nothing that a layer does after the call depends on when that is.
+// The product runs at once, or, within [Chunk.BackwardInput], is put off until [Chunk.BackwardWeight]; nothing
+// that a layer does after the call depends on when that is.
 func (r *Rank) WeightGrad(l *Linear, dy, x *tensor.Tensor) {
+	if p := r.later; p != nil {
+		p.later = append(p.later, weightGrad{l, dy, x, p.unit})
+		return
+	}
 	l.weightGrad(r, dy, x)
 	dy.Free()
 	x.Free()
 }
 
 // WeightGradKeep is WeightGrad for a dy that stays the caller's and may change after the call: the gradient of the
-// residual stream, which grows in place. Whoever runs the product later copies dy first. It takes over x.
+// residual stream, which grows in place. It takes over x.
 func (r *Rank) WeightGradKeep(l *Linear, dy, x *tensor.Tensor) {
-	l.weightGrad(r, dy, x)
-	x.Free()
+	if r.later == nil {
+		l.weightGrad(r, dy, x)
+		x.Free()
+		return
+	}
+	kept := r.activation(dy.Rows(), dy.Cols())
+	r.Dev.Copy(kept, dy)
+	r.WeightGrad(l, kept, x)
 }
