@@ -35,8 +35,6 @@ func (s Spec) Validate() error {
 	switch {
 	case int(s.Kind) >= len(kindNames()):
 		return fmt.Errorf("schedule: unknown %s; use one of Kinds", s.Kind)
-	case s.Kind > OneForwardOneBackward:
-		return fmt.Errorf("schedule: %s is not generated; use afab or 1f1b", s.Kind)
 	case s.Ranks < 1 || s.Micro < 1 || s.Chunks < 0:
 		return fmt.Errorf("schedule: %d ranks, %d chunks and %d micro-batches; use 1 or more of each", s.Ranks, s.Chunks, s.Micro)
 	case s.Ranks > maxActions || s.Chunks > maxActions || s.Micro > maxActions ||
@@ -120,12 +118,20 @@ func (s Spec) pipes() []int {
 
 // order returns the computations of a rank in order.
 func (s Spec) order(rank int) []Action {
+	c, p := newComposer(s), s.Ranks
 	switch s.Kind {
 	case AllForwardAllBackward:
-		return allForwardAllBackward(s.Micro)
+		c.allForwardAllBackward()
 	case OneForwardOneBackward:
-		return oneForwardOneBackward(s.Ranks-1-rank, s.Micro)
-	case Interleaved, ZeroBubbleH1, ZeroBubbleV, DualPipe, DualPipeV:
+		c.oneForwardOneBackward(p - 1 - rank)
+	case Interleaved:
+		c.interleaved(p, s.chunks(), p-1-rank)
+	case ZeroBubbleH1:
+		c.zeroBubbleH1(p, rank)
+	case ZeroBubbleV:
+		c.zeroBubbleV(p, rank)
+	case DualPipe, DualPipeV:
+		newDual(c, s, rank).write()
 	}
-	return nil
+	return c.list
 }
