@@ -55,7 +55,7 @@ func (b *builder) attention(block string, turn *rope) *Attention {
 	l := &Attention{
 		name: block + n.attention, rope: turn,
 		heads: c.Heads / tp, keyHeads: c.KVHeads / tp, width: c.HeadDim,
-		scale: 1 / math.Sqrt(float64(c.HeadDim)),
+		scale: 1 / math.Sqrt(float64(c.HeadDim)), sequences: b.sequences,
 	}
 	if c.QueryScale != 0 {
 		l.scale = 1 / math.Sqrt(c.QueryScale)
@@ -155,7 +155,7 @@ func unsupported(c model.Config) (faults []error) {
 // checkLayout lists what does not fit the mesh or the options.
 func checkLayout(r *Rank, c model.Config, o Options) (faults []error) {
 	m := r.mesh()
-	for _, a := range []mesh.Axis{mesh.CP, mesh.EP} {
+	for _, a := range []mesh.Axis{mesh.EP} {
 		if m.Degree(a) > 1 {
 			faults = append(faults, fmt.Errorf("nn: the layers do not run over the %s axis of degree %d; use 1", a.Noun(), m.Degree(a)))
 		}
@@ -168,6 +168,10 @@ func checkLayout(r *Rank, c model.Config, o Options) (faults []error) {
 	divides(c.Heads, "heads")
 	divides(c.KVHeads, "key-value heads")
 	divides(c.FFN, "feed-forward features")
+	if cp, pieces := m.Degree(mesh.CP), r.Context.Balance.Pieces(m.Degree(mesh.CP)); cp > 1 && o.Sequence%pieces != 0 {
+		faults = append(faults, fmt.Errorf("nn: sequence %d does not split into the %d %v pieces of context degree %d; use a multiple of %d",
+			o.Sequence, pieces, r.Context.Balance, cp, pieces))
+	}
 	if c.Position == model.Learned && o.Sequence > c.Context {
 		faults = append(faults, fmt.Errorf("nn: sequence %d exceeds the %d learned positions; use at most %d", o.Sequence, c.Context, c.Context))
 	}

@@ -18,6 +18,7 @@ type Attention struct {
 	heads, keyHeads int // this rank's share of A and K
 	width           int // D
 	scale           float64
+	sequences       *sequences // nil where the context axis has one rank
 
 	saved pool[attentionSaved]
 }
@@ -69,9 +70,9 @@ func (l *Attention) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tensor
 	s.qkv = l.qkv.Forward(r, n) // [T (A+2K)·D]
 	n.Free()
 	qk := l.rotated(r, s)
-	s.out = r.activation(x.Rows(), l.heads*l.width)
+	s.out = r.activation(s.qkv.Rows(), l.heads*l.width)
 	s.lse = r.statistics(b.rows()/b.sequence(), l.heads, b.sequence())
-	r.Dev.Attention(l.operation(s, qk))
+	l.attend(r, s, qk)
 	l.release(qk, s)
 	y := l.out.Forward(r, s.out, x)
 	if b.Mode == Evaluate {
@@ -79,6 +80,20 @@ func (l *Attention) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tensor
 		return y, nil
 	}
 	return y, s
+}
+
+// attend computes s.out and s.lse.
+func (l *Attention) attend(r *Rank, s *attentionSaved, qk *tensor.Tensor) {
+	if l.sequences == nil {
+		r.Dev.Attention(l.operation(s, qk))
+		return
+	}
+	p := l.blocks(r, s, qk)
+	defer p.free()
+	switch r.Context.Kind {
+	case ContextRing:
+		p.ring()
+	}
 }
 
 // rotated is the tensor that holds query and key, normalised and rotated, in its first (A+K)·D columns: s.qkv
@@ -157,13 +172,25 @@ func (l *Attention) attentionBackward(r *Rank, s *attentionSaved, dout *tensor.T
 	}
 	dqkv := r.activation(s.qkv.Rows(), s.qkv.Cols())
 	delta := r.statistics(s.lse.Dim(0), s.lse.Dim(1), s.lse.Dim(2))
-	r.Dev.AttentionBackward(tensor.AttentionBackward{
-		Forward: l.operation(s, qk), DOut: l.query(dout),
-		DQ: l.query(dqkv), DK: l.key(dqkv), DV: l.value(dqkv), Delta: delta,
-	})
+	l.attendBackward(r, s, qk, dqkv, tensor.AttentionBackward{DOut: l.query(dout), DQ: l.query(dqkv), Delta: delta})
 	delta.Free()
 	l.release(qk, s)
 	return dqkv
+}
+
+// attendBackward is the backward of attend; g has what is the same for all keys.
+func (l *Attention) attendBackward(r *Rank, s *attentionSaved, qk, dqkv *tensor.Tensor, g tensor.AttentionBackward) {
+	if l.sequences == nil {
+		g.Forward, g.DK, g.DV = l.operation(s, qk), l.key(dqkv), l.value(dqkv)
+		r.Dev.AttentionBackward(g)
+		return
+	}
+	p := l.blocks(r, s, qk)
+	defer p.free()
+	switch r.Context.Kind {
+	case ContextRing:
+		p.ringBackward(&g, dqkv)
+	}
 }
 
 // unrotate takes the gradients of query and key back through rotation and norm, in place.

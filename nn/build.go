@@ -59,13 +59,17 @@ type builder struct {
 	unit  *Unit
 	size  int // elements declared so far
 
-	turn  *rope       // nil for none
-	table *tokenTable // nil before it is declared
+	turn      *rope       // nil for none
+	table     *tokenTable // nil before it is declared
+	sequences *sequences  // that the blocks share; nil where the context axis has one rank
 }
 
 func (b *builder) build() {
 	if b.c.Position == model.Rotary {
 		b.turn = newRope(b.r, b.c.Rope, b.c.HeadDim, b.o.Sequence)
+	}
+	if degree(b.r.Groups.Context) > 1 {
+		b.sequences = newSequences(b.r)
 	}
 	for _, s := range b.o.Chunks {
 		b.chunk(s)

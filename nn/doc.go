@@ -41,6 +41,22 @@
 //
 // All of them are on the critical path.
 //
+// # The context axis
+//
+// Every sequence is cut in pieces of positions, and a rank has some of them ([mesh.Balance]): whatever is a row of tokens, from
+// the embedding to the loss, is split by CP. Parameters are copies; their gradients are terms of a sum over the data group.
+// Only attention looks at other rows. How it reaches the keys and values of the others is the [ContextKind]; for a
+// rank's t = B·S/CP rows, per layer:
+//
+//	kind    moves, forward                     moves, backward                      holds at once
+//	ring    CP-1 blocks of t·2·K·D by          the same, and CP sums of gradients   2 blocks; 5 in the backward
+//	        send and receive                   of blocks (full precision)
+//
+// A ring's transfer is hidden behind the attention to the block that is there, but for the last sum's way home. Blocks that
+// the mask hides from all of a rank's queries are passed on without computing. Blocks are merged in a fixed order.
+//
+// Documents ([Batch.Documents]) are the same for every kind.
+//
 // # Failure
 //
 // Layers have no error results. What a user's input can cause inside a step (an arena's limit, a cancelled collective)

@@ -36,10 +36,12 @@ type Batch struct {
 	Tokens *tensor.Tensor // int32 [B S]
 	// Targets are the tokens to predict, int32 [B S]; -1 is not counted. Not needed for logits.
 	Targets *tensor.Tensor
-	// Positions are the tokens' positions, int32 [B S]; nil means 0, 1, … S-1 in every sequence.
+	// Positions are the tokens' positions, int32 [B S]; nil means 0, 1, … S-1 in every sequence. Over the context axis a
+	// batch has this rank's part of every sequence ([mesh.Balance.Cut]), S stands for S/CP, and positions are needed.
 	Positions *tensor.Tensor
 	// Documents number the documents packed into a sequence, int32 [B S]; attention does not cross them. nil means
-	// that each sequence is one document.
+	// that each sequence is one document. Over the context axis they are those of the whole sequences: every rank's
+	// queries need to know every rank's keys.
 	Documents *tensor.Tensor
 	// Scale is 1/(valid targets of the global batch over all its micro-batches and ranks), so that gradients are sums.
 	Scale float64

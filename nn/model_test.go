@@ -100,6 +100,10 @@ func TestBuildRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	four, err := mesh.New(mesh.Degrees{mesh.CP: 4}, mesh.DefaultOrder())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name    string
 		config  model.Config
@@ -131,9 +135,11 @@ func TestBuildRefuses(t *testing.T) {
 			"nn: clipping of query, key and value cannot be run; set it to 0",
 		}},
 		{"degrees", llama(), three, nn.Options{}, []string{
-			"nn: the layers do not run over the context axis of degree 2; use 1",
 			"nn: tensor degree 3 does not divide 4 heads; use a divisor",
 			"nn: tensor degree 3 does not divide 2 key-value heads; use a divisor",
+		}},
+		{"uneven sequence", llama(), four, nn.Options{Sequence: 20}, []string{
+			"nn: sequence 20 does not split into the 8 zigzag pieces of context degree 4; use a multiple of 8",
 		}},
 		{"sequence beyond learned positions", gpt2(), mesh.Mesh{}, nn.Options{Sequence: 9}, []string{
 			"nn: sequence 9 exceeds the 8 learned positions; use at most 8",

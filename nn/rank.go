@@ -17,6 +17,8 @@ type Rank struct {
 	Token  *comm.Token  // nil where nothing runs beside the layers
 	DType  tensor.DType // of parameters, activations and gradients
 	Seed   uint64       // of the initial weights
+	// Context is how attention works over Groups.Context.
+	Context Context
 
 	later     *Pass      // that takes products which are put off; nil when none are
 	inspector *Inspector // of what passes through; nil for none
