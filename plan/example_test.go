@@ -17,8 +17,8 @@ micro_batch: 2
 `), nil)
 	fmt.Println(err)
 	// Output:
-	// plan: global batch 256 is not a multiple of micro-batch 2 x data degree 18 x expert degree 1 = 36; use 252 or 288
-	// plan: tensor degree 8 does not divide 12 heads; use 1, 2, 3, 4, 6 or 12
+	// plan: line 4, column 12: global batch 256 is not a multiple of micro-batch 2 x data degree 18 x expert degree 1 = 36; use 252 or 288
+	// plan: line 5, column 18: tensor degree 8 does not divide 12 heads; use 1, 2, 3, 4, 6 or 12
 }
 
 // A legal plan may still deserve a word.

@@ -17,17 +17,17 @@ func (p Plan) Notes() []*Violation {
 	c := &checker{}
 	m, tp := p.Model.Config, p.Layout.Degrees[mesh.TP]
 	if list := p.StageLayers(); slices.Min(list) != slices.Max(list) {
-		c.add(RuleUneven, "%d layers do not lie evenly on %d chunks: %s", m.Layers, len(list), counted(list))
+		c.add(RuleUneven, stageKeys, "%d layers do not lie evenly on %d chunks: %s", m.Layers, len(list), counted(list))
 	}
 	if tp > m.KVHeads {
-		c.add(RuleReplicated, "%d key-value heads over tensor degree %d: each is held by %d ranks; tensor degree %d or less would hold it once",
+		c.add(RuleReplicated, "layout.tp", "%d key-value heads over tensor degree %d: each is held by %d ranks; tensor degree %d or less would hold it once",
 			m.KVHeads, tp, tp/m.KVHeads, m.KVHeads)
 	}
 	if m.Position == model.Rotary && p.Workload.Sequence > m.Context {
-		c.add(RuleSequence, "sequence %d is longer than the %d positions that the model was made for", p.Workload.Sequence, m.Context)
+		c.add(RuleSequence, "workload.sequence", "sequence %d is longer than the %d positions that the model was made for", p.Workload.Sequence, m.Context)
 	}
 	if steps := p.Steps(); p.Optimizer.Warmup > steps {
-		c.add(RuleOptimizer, "warm-up of %d steps is longer than the run's %d: the learning rate is never reached", p.Optimizer.Warmup, steps)
+		c.add(RuleOptimizer, "optimizer.warmup", "warm-up of %d steps is longer than the run's %d: the learning rate is never reached", p.Optimizer.Warmup, steps)
 	}
 	c.links(p)
 	return c.found
@@ -43,12 +43,12 @@ func (c *checker) links(p Plan) {
 	for _, a := range []mesh.Axis{mesh.TP, mesh.EP, mesh.CP} {
 		if span := widest(grid, a, machine.Sizes()); span > 0 && span < len(machine.Levels) {
 			fast, slow := machine.Levels[0], machine.Levels[span]
-			c.add(RuleSlowLink, "%s groups of %d ranks cross %s (%s) instead of staying on %s (%s, %d devices)",
+			c.add(RuleSlowLink, "layout.order", "%s groups of %d ranks cross %s (%s) instead of staying on %s (%s, %d devices)",
 				a.Noun(), grid.Degree(a), slow.Name, slow.Bandwidth, fast.Name, fast.Bandwidth, fast.Size)
 		}
 	}
 	if idle := machine.Devices() - p.Layout.World(); idle > 0 && p.Cluster.Preset != thisMachineName {
-		c.add(RuleIdle, "%d of %d devices have no rank", idle, machine.Devices())
+		c.add(RuleIdle, "layout cluster", "%d of %d devices have no rank", idle, machine.Devices())
 	}
 }
 

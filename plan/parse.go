@@ -20,14 +20,18 @@ const owner = "plan"
 // that it has not been measured. Paths are as in the plan.
 type Files func(name string) ([]byte, error)
 
-// Load reads a plan and checks it: Parse, then Validate.
+// Load reads a plan and checks it: Parse, then Validate, whose violations get line and column.
 func Load(data []byte, files Files) (Plan, error) {
-	p, err := Parse(data, files)
+	p, n, err := parse(data, files)
 	if err != nil {
 		return Plan{}, err
 	}
-	if err := p.Validate(); err != nil {
-		return Plan{}, err
+	found := p.violations()
+	for _, v := range found {
+		v.locate(n)
+	}
+	if len(found) > 0 {
+		return Plan{}, found
 	}
 	return p, nil
 }
@@ -35,18 +39,24 @@ func Load(data []byte, files Files) (Plan, error) {
 // Parse reads a plan file and fills in every default. It checks form, not rules: the error holds every
 // unknown key, wrong type, unreadable file and unknown preset, each with line and column.
 func Parse(data []byte, files Files) (Plan, error) {
+	p, _, err := parse(data, files)
+	return p, err
+}
+
+// parse reads a plan file, and returns its tree as well.
+func parse(data []byte, files Files) (Plan, *document.Node, error) {
 	n, err := parseYAML(data)
 	if err != nil {
-		return Plan{}, fmt.Errorf("plan: %w", err)
+		return Plan{}, nil, fmt.Errorf("plan: %w", err)
 	}
 	d := draft{Plan: Default()}
 	r := document.NewReader(owner)
 	d.codec().Decode(r, n)
 	d.complete(r, n, files)
 	if err := r.Err(); err != nil {
-		return Plan{}, err
+		return Plan{}, nil, err
 	}
-	return d.Plan, nil
+	return d.Plan, n, nil
 }
 
 // Encode writes p whole, so that Parse gives it back.

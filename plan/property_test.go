@@ -196,7 +196,7 @@ func TestBatchRemedyIsLegal(t *testing.T) {
 		if err == nil {
 			return
 		}
-		_, advice, _ := strings.Cut(err.Error(), "; use ")
+		_, advice, _ := strings.Cut(err.Error(), " use ")
 		for word := range strings.FieldsSeq(advice) {
 			if word == "or" {
 				continue

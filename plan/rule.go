@@ -43,10 +43,28 @@ const (
 type Violation struct {
 	Rule    Rule
 	Message string
+	Keys    []string // of the file whose values break it, "layout.tp"; the likeliest to change first
+	Line    int      // of the first of them that the file has; 0 for a plan that was not read
+	Column  int
 }
 
-// Error writes "plan: tensor degree 8 does not divide 12 heads; use 1, 2, 3, 4, 6 or 12".
-func (v *Violation) Error() string { return "plan: " + v.Message }
+// Error writes "plan: line 3, column 10: tensor degree 8 does not divide 12 heads; use 1, 2, 3, 4, 6 or 12".
+func (v *Violation) Error() string {
+	if v.Line == 0 {
+		return "plan: " + v.Message
+	}
+	return fmt.Sprintf("plan: line %d, column %d: %s", v.Line, v.Column, v.Message)
+}
+
+// locate finds the key of the file that a violation comes from.
+func (v *Violation) locate(n *document.Node) {
+	for _, key := range v.Keys {
+		if line, column, ok := n.Place(key); ok {
+			v.Line, v.Column = line, column
+			return
+		}
+	}
+}
 
 // Violations is every rule that a plan breaks, in a fixed order.
 type Violations []*Violation
@@ -72,16 +90,16 @@ func (v Violations) Unwrap() []error {
 // checker collects violations or notes.
 type checker struct{ found Violations }
 
-// add records one.
-func (c *checker) add(rule Rule, format string, args ...any) {
-	c.found = append(c.found, &Violation{rule, fmt.Sprintf(format, args...)})
+// add records one. keys are those that the values come from, with spaces between.
+func (c *checker) add(rule Rule, keys, format string, args ...any) {
+	c.found = append(c.found, &Violation{Rule: rule, Message: fmt.Sprintf(format, args...), Keys: strings.Fields(keys)})
 }
 
-// within checks that a number lies in a range; NaN does not.
-func (c *checker) within(name string, value, low, high float64) {
+// within checks that the number of a key lies in a range; NaN does not.
+func (c *checker) within(key string, value, low, high float64) {
 	if !(value >= low && value <= high) {
 		text := document.FormatFloat
-		c.add(RuleRange, "%s is %s; use %s to %s", name, text(value), text(low), text(high))
+		c.add(RuleRange, key, "%s is %s; use %s to %s", key, text(value), text(low), text(high))
 	}
 }
 

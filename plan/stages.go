@@ -150,16 +150,22 @@ func (p Plan) StageParameters() []unit.Count {
 func (c *checker) pipeline(p Plan) {
 	pipe, pp := p.Layout.Pipeline, p.Layout.Degrees[mesh.PP]
 	if pipe.Schedule == Interleaved && pipe.Virtual < 2 && pp > 1 {
-		c.add(RuleSchedule, "schedule interleaved has one chunk per rank; use virtual 2 or more, or schedule 1f1b")
+		c.add(RuleSchedule, "layout.pipeline.virtual layout.pipeline.schedule", "schedule interleaved has one chunk per rank; use virtual 2 or more, or schedule 1f1b")
 	}
 	if pipe.Schedule != Interleaved && pipe.Virtual != 1 {
-		c.add(RuleSchedule, "virtual is %d, which schedule %s does not have; use virtual 1 or schedule interleaved", pipe.Virtual, pipe.Schedule)
+		c.add(RuleSchedule, "layout.pipeline.virtual", "virtual is %d, which schedule %s does not have; use virtual 1 or schedule interleaved", pipe.Virtual, pipe.Schedule)
 	}
 	c.stages(p)
 	if p.Workload.GlobalBatch%(p.MicroBatch*p.Layout.DataParallel()) == 0 {
 		c.microBatches(p)
 	}
 }
+
+// The keys that say how many chunks there are, and how many micro-batches they get.
+const (
+	stageKeys = "layout.pipeline.stages layout.pp layout.pipeline.virtual"
+	roundKeys = "workload.global_batch layout.pp layout.pipeline.schedule"
+)
 
 // stages checks that every layer is on one chunk.
 func (c *checker) stages(p Plan) {
@@ -171,12 +177,12 @@ func (c *checker) stages(p Plan) {
 		c.listed(stages.Layers, chunks, layers, what)
 	case Even:
 		if layers%chunks != 0 {
-			c.add(RuleStages, "%s makes %d chunks, which do not divide %d layers evenly; use %s chunks, or stages: balanced",
+			c.add(RuleStages, stageKeys, "%s makes %d chunks, which do not divide %d layers evenly; use %s chunks, or stages: balanced",
 				what, chunks, layers, divisors(layers, anyNumber))
 		}
 	case Balanced:
 		if chunks > layers {
-			c.add(RuleStages, "%s makes %d chunks of %d layers; use at most %d chunks", what, chunks, layers, layers)
+			c.add(RuleStages, "layout.pp layout.pipeline.virtual", "%s makes %d chunks of %d layers; use at most %d chunks", what, chunks, layers, layers)
 		}
 	}
 }
@@ -190,16 +196,16 @@ func (c *checker) listed(list []int, chunks, layers int, what string) {
 			least = 0
 		}
 		if n < least || n > layers {
-			c.add(RuleStages, "stage %d has %d layers; use %d to %d", chunk, n, least, layers)
+			c.add(RuleStages, fmt.Sprintf("layout.pipeline.stages.%d", chunk), "stage %d has %d layers; use %d to %d", chunk, n, least, layers)
 			return
 		}
 		sum += n
 	}
 	if len(list) != chunks {
-		c.add(RuleStages, "stages lists %d chunks and %s makes %d; list %d", len(list), what, chunks, chunks)
+		c.add(RuleStages, stageKeys, "stages lists %d chunks and %s makes %d; list %d", len(list), what, chunks, chunks)
 	}
 	if sum != layers {
-		c.add(RuleStages, "stages places %d layers of %d; make the list sum to %d", sum, layers, layers)
+		c.add(RuleStages, stageKeys, "stages places %d layers of %d; make the list sum to %d", sum, layers, layers)
 	}
 }
 
@@ -210,17 +216,17 @@ func (c *checker) microBatches(p Plan) {
 	switch p.Layout.Pipeline.Schedule {
 	case Interleaved:
 		if m%pp != 0 && pp > 1 {
-			c.add(RuleSchedule, "schedule interleaved takes micro-batches in rounds of pipeline degree %d, and %d is no multiple; use global batch %s",
+			c.add(RuleSchedule, roundKeys, "schedule interleaved takes micro-batches in rounds of pipeline degree %d, and %d is no multiple; use global batch %s",
 				pp, m, multiples(p.Workload.GlobalBatch, pp*share))
 		}
 	case DualPipe:
 		if pp%2 != 0 || m%2 != 0 || m < 2*pp {
-			c.add(RuleSchedule, "schedule dualpipe needs an even pipeline degree and an even number of micro-batches from %d up, not %d and %d; use global batch %d, or schedule 1f1b",
+			c.add(RuleSchedule, roundKeys, "schedule dualpipe needs an even pipeline degree and an even number of micro-batches from %d up, not %d and %d; use global batch %d, or schedule 1f1b",
 				2*pp, pp, m, 2*pp*share)
 		}
 	case DualPipeV:
 		if m < 2*pp {
-			c.add(RuleSchedule, "schedule dualpipe-v needs %d micro-batches or more, not %d; use global batch %d, or schedule 1f1b", 2*pp, m, 2*pp*share)
+			c.add(RuleSchedule, roundKeys, "schedule dualpipe-v needs %d micro-batches or more, not %d; use global batch %d, or schedule 1f1b", 2*pp, m, 2*pp*share)
 		}
 	case AllForwardAllBackward, OneForwardOneBackward, ZeroBubbleH1, ZeroBubbleV:
 	}

@@ -1,21 +1,28 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 
 	"carve/mesh"
 	"carve/model"
+	"carve/unit"
 )
 
 // Validate returns every rule that p breaks as Violations, or nil. It changes nothing.
 func (p Plan) Validate() error {
+	if found := p.violations(); len(found) > 0 {
+		return found
+	}
+	return nil
+}
+
+// violations returns every rule that p breaks.
+func (p Plan) violations() Violations {
 	c := &checker{}
 	c.ranges(p)
+	c.model(p.Model.Config)
 	if len(c.found) > 0 { // the other rules divide and multiply these
-		c.model(p.Model.Config)
-		return c.found
-	}
-	if c.model(p.Model.Config); len(c.found) > 0 {
 		return c.found
 	}
 	c.workload(p)
@@ -26,18 +33,17 @@ func (p Plan) Validate() error {
 	c.zero(p)
 	c.optimizer(p.Optimizer)
 	c.devices(p)
-	if len(c.found) > 0 {
-		return c.found
-	}
-	return nil
+	return c.found
 }
 
 // Bounds of sizes: far beyond any run, and low enough that products do not overflow.
 const (
 	maxSequence = 1 << 28
 	maxBatch    = 1 << 28
-	maxSteps    = 1 << 40
+	maxSteps    = 1e12
 	maxTokens   = 1e18
+	minBucket   = unit.KiB
+	maxBucket   = unit.TiB
 )
 
 // ranges checks every number by itself.
@@ -55,7 +61,9 @@ func (c *checker) ranges(p Plan) {
 		c.within("layout."+a.String(), float64(l.Degrees[a]), 1, mesh.MaxWorld)
 	}
 	c.within("layout.zero.hybrid", float64(l.Zero.Hybrid), 0, mesh.MaxWorld)
-	c.within("layout.zero.bucket", float64(l.Zero.Bucket), 1<<10, 1<<40)
+	if b := l.Zero.Bucket; b < minBucket || b > maxBucket {
+		c.add(RuleRange, "layout.zero.bucket", "layout.zero.bucket is %v; use %v to %v", b, minBucket, maxBucket)
+	}
 	c.within("layout.zero.prefetch", float64(l.Zero.Prefetch), 0, 1<<10)
 	c.within("layout.pipeline.virtual", float64(l.Pipeline.Virtual), 1, 1<<10)
 	c.within("layout.experts.tensor", float64(l.Experts.Tensor), 1, mesh.MaxWorld)
@@ -82,30 +90,37 @@ func (c *checker) model(m model.Config) {
 		return
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		c.add(RuleModel, "%s", line)
+		c.add(RuleModel, "model", "%s", line)
 	}
 }
+
+// batchKeys are what the number of micro-batches is made of.
+const batchKeys = "workload.global_batch layout.dp layout.ep micro_batch"
 
 // workload checks batch, length, data and tokenizer.
 func (c *checker) workload(p Plan) {
 	w := p.Workload
 	share := p.MicroBatch * p.Layout.DataParallel()
-	if w.GlobalBatch%share != 0 {
-		c.add(RuleBatch, "global batch %d is not a multiple of micro-batch %d x data degree %d x expert degree %d = %d; use %s",
+	switch data := p.Layout.DataParallel(); {
+	case data > w.GlobalBatch:
+		c.add(RuleBatch, batchKeys, "global batch %d leaves some of %d data-parallel ranks (data degree %d x expert degree %d) without a sequence; have fewer ranks, or use %d",
+			w.GlobalBatch, data, p.Layout.Degrees[mesh.DP], p.Layout.Degrees[mesh.EP], share)
+	case w.GlobalBatch%share != 0:
+		c.add(RuleBatch, batchKeys, "global batch %d is not a multiple of micro-batch %d x data degree %d x expert degree %d = %d; use %s",
 			w.GlobalBatch, p.MicroBatch, p.Layout.Degrees[mesh.DP], p.Layout.Degrees[mesh.EP], share, multiples(w.GlobalBatch, share))
 	}
 	switch {
 	case w.Tokens > 0 && w.Steps > 0:
-		c.add(RuleLength, "the run's length is given as %d tokens and as %d steps; keep one", w.Tokens, w.Steps)
+		c.add(RuleLength, "workload.steps workload.tokens", "the run's length is given as %d tokens and as %d steps; keep one", w.Tokens, w.Steps)
 	case w.Tokens == 0 && w.Steps == 0:
-		c.add(RuleLength, "the run has no length; give workload.tokens or workload.steps")
+		c.add(RuleLength, "workload", "the run has no length; give workload.tokens or workload.steps")
 	}
 	for i, source := range w.Data {
 		if source.Path == "" || strings.ContainsRune(source.Path, 0) {
-			c.add(RuleData, "data source %d has no usable path; name a file or a directory", i)
+			c.add(RuleData, fmt.Sprintf("workload.data.%d.path workload.data.%d", i, i), "data source %d has no usable path; name a file or a directory", i)
 		}
 		if !(source.Weight > 0 && source.Weight <= 1e12) {
-			c.add(RuleData, "data source %d (%s) has weight %v; use a number above 0", i, source.Path, source.Weight)
+			c.add(RuleData, fmt.Sprintf("workload.data.%d.weight workload.data.%d", i, i), "data source %d (%s) has weight %v; use a number above 0", i, source.Path, source.Weight)
 		}
 	}
 	c.tokenizer(w.Tokenizer, p.Model.Config.Vocab)
@@ -116,15 +131,18 @@ func (c *checker) tokenizer(t Tokenizer, vocab int) {
 	switch t.Kind {
 	case ByteTokenizer:
 		if vocab < byteVocab {
-			c.add(RuleTokenizer, "the byte tokenizer has %d tokens and the model knows %d; use a vocab of %d or more", byteVocab, vocab, byteVocab)
+			c.add(RuleTokenizer, "workload.tokenizer model.vocab model", "the byte tokenizer has %d tokens and the model knows %d; use a vocab of %d or more", byteVocab, vocab, byteVocab)
 		}
 	case TrainedBPE:
-		if t.Vocab < byteVocab || t.Vocab > vocab {
-			c.add(RuleTokenizer, "a trained tokenizer of %d tokens does not fit a model that knows %d; use %d to %d", t.Vocab, vocab, byteVocab, vocab)
+		switch {
+		case vocab < byteVocab:
+			c.add(RuleTokenizer, "model.vocab model", "a trained tokenizer has at least %d tokens and the model knows %d; use a vocab of %d or more", byteVocab, vocab, byteVocab)
+		case t.Vocab < byteVocab || t.Vocab > vocab:
+			c.add(RuleTokenizer, "workload.tokenizer.bpe workload.tokenizer", "a trained tokenizer of %d tokens does not fit a model that knows %d; use %d to %d", t.Vocab, vocab, byteVocab, vocab)
 		}
 	case FromTokenizerFile:
 		if t.Path == "" {
-			c.add(RuleTokenizer, "the tokenizer has no path; name a tokenizer.json")
+			c.add(RuleTokenizer, "workload.tokenizer", "the tokenizer has no path; name a tokenizer.json")
 		}
 	}
 }
@@ -135,21 +153,21 @@ func (c *checker) tensor(l Layout, m model.Config) {
 	whole := func(t int) bool { return m.KVHeads%t == 0 || t%m.KVHeads == 0 }
 	switch {
 	case m.Heads%tp != 0:
-		c.add(RuleHeads, "tensor degree %d does not divide %d heads; use %s", tp, m.Heads, divisors(m.Heads, whole))
+		c.add(RuleHeads, "layout.tp", "tensor degree %d does not divide %d heads; use %s", tp, m.Heads, divisors(m.Heads, whole))
 	case !whole(tp):
-		c.add(RuleKVHeads, "tensor degree %d neither divides %d key-value heads nor is a multiple of them; use %s", tp, m.KVHeads, divisors(m.Heads, whole))
+		c.add(RuleKVHeads, "layout.tp", "tensor degree %d neither divides %d key-value heads nor is a multiple of them; use %s", tp, m.KVHeads, divisors(m.Heads, whole))
 	}
-	c.width(tp, "feed-forward width", m.FFN)
-	c.width(tp, "shared experts' width", m.Experts.SharedFFN)
+	c.width("layout.tp", tp, "feed-forward width", m.FFN)
+	c.width("layout.tp", tp, "shared experts' width", m.Experts.SharedFFN)
 	if tp > m.Vocab {
-		c.add(RuleWidth, "tensor degree %d is above a vocabulary of %d; use %d or less", tp, m.Vocab, m.Vocab)
+		c.add(RuleWidth, "layout.tp", "tensor degree %d is above a vocabulary of %d; use %d or less", tp, m.Vocab, m.Vocab)
 	}
 }
 
-// width checks that a tensor degree divides a width.
-func (c *checker) width(degree int, name string, width int) {
+// width checks that a tensor degree, which a key gives, divides a width.
+func (c *checker) width(key string, degree int, name string, width int) {
 	if width%degree != 0 {
-		c.add(RuleWidth, "tensor degree %d does not divide the %s %d; use %s", degree, name, width, divisors(width, anyNumber))
+		c.add(RuleWidth, key, "tensor degree %d does not divide the %s %d; use %s", degree, name, width, divisors(width, anyNumber))
 	}
 }
 
@@ -158,20 +176,20 @@ func (c *checker) experts(l Layout, m model.Config) {
 	ep, tp, inner := l.Degrees[mesh.EP], l.Degrees[mesh.TP], l.Experts.Tensor
 	if m.Experts.Count == 0 {
 		if ep > 1 {
-			c.add(RuleExperts, "expert degree %d but the model has no experts; use ep 1 and %d times the dp", ep, ep)
+			c.add(RuleExperts, "layout.ep", "expert degree %d but the model has no experts; use ep 1 and %d times the dp", ep, ep)
 		}
 		if inner > 1 {
-			c.add(RuleExperts, "experts.tensor is %d but the model has no experts; use 1", inner)
+			c.add(RuleExperts, "layout.experts.tensor", "experts.tensor is %d but the model has no experts; use 1", inner)
 		}
 		return
 	}
 	if m.Experts.Count%ep != 0 {
-		c.add(RuleExperts, "expert degree %d does not divide %d experts; use %s", ep, m.Experts.Count, divisors(m.Experts.Count, anyNumber))
+		c.add(RuleExperts, "layout.ep", "expert degree %d does not divide %d experts; use %s", ep, m.Experts.Count, divisors(m.Experts.Count, anyNumber))
 	}
 	if tp%inner != 0 {
-		c.add(RuleExperts, "experts.tensor %d does not divide tensor degree %d; use %s", inner, tp, divisors(tp, anyNumber))
+		c.add(RuleExperts, "layout.experts.tensor layout.tp", "experts.tensor %d does not divide tensor degree %d; use %s", inner, tp, divisors(tp, anyNumber))
 	}
-	c.width(inner, "experts' width", m.Experts.FFN)
+	c.width("layout.experts.tensor", inner, "experts' width", m.Experts.FFN)
 }
 
 // context checks what context and sequence parallelism split.
@@ -179,22 +197,22 @@ func (c *checker) context(p Plan) {
 	l, m, s := p.Layout, p.Model.Config, p.Workload.Sequence
 	cp, tp := l.Degrees[mesh.CP], l.Degrees[mesh.TP]
 	if m.Position == model.Learned && s > m.Context {
-		c.add(RuleSequence, "sequence %d is longer than the model's %d learned positions; use %d or less", s, m.Context, m.Context)
+		c.add(RuleSequence, "workload.sequence", "sequence %d is longer than the model's %d learned positions; use %d or less", s, m.Context, m.Context)
 	}
 	parts := cp
 	if l.Context.Balance == Zigzag && cp > 1 {
 		parts = 2 * cp
 	}
 	if s%parts != 0 {
-		c.add(RuleSequence, "sequence %d does not split into %d parts for context degree %d; use %s", s, parts, cp, multiples(s, parts))
+		c.add(RuleSequence, "workload.sequence layout.cp", "sequence %d does not split into %d parts for context degree %d; use %s", s, parts, cp, multiples(s, parts))
 		return
 	}
 	if l.SequenceParallel && tp > 1 && s/cp%tp != 0 {
-		c.add(RuleSequence, "sequence parallelism splits %d positions over tensor degree %d, which does not divide them; use sequence %s, or sequence_parallel: false",
+		c.add(RuleSequence, "workload.sequence layout.sequence_parallel layout.tp", "sequence parallelism splits %d positions over tensor degree %d, which does not divide them; use sequence %s, or sequence_parallel: false",
 			s/cp, tp, multiples(s, parts*tp))
 	}
 	if l.Context.Kind == AllToAll && cp > 1 && (m.Heads%(tp*cp) != 0) {
-		c.add(RuleContext, "all-to-all context parallelism splits heads, and tensor degree %d x context degree %d does not divide %d heads; use ring", tp, cp, m.Heads)
+		c.add(RuleContext, "layout.context.kind layout.cp", "all-to-all context parallelism splits heads, and tensor degree %d x context degree %d does not divide %d heads; use ring", tp, cp, m.Heads)
 	}
 }
 
@@ -203,40 +221,40 @@ func (c *checker) zero(p Plan) {
 	z := p.Layout.Zero
 	ranks := p.Layout.Degrees.Over(mesh.DenseData)
 	if z.Hybrid > 0 && ranks%z.Hybrid != 0 {
-		c.add(RuleZero, "hybrid sharding over %d ranks does not divide the %d that hold the same parameters; use 0 (all) or %s", z.Hybrid, ranks, divisors(ranks, anyNumber))
+		c.add(RuleZero, "layout.zero.hybrid", "hybrid sharding over %d ranks does not divide the %d that hold the same parameters; use 0 (all) or %s", z.Hybrid, ranks, divisors(ranks, anyNumber))
 	}
 	if z.Stage > ShardParameters {
-		c.add(RuleZero, "zero stage %d; use 0 to 3", z.Stage)
+		c.add(RuleZero, "layout.zero.stage", "zero stage %d; use 0 to 3", z.Stage)
 	}
 	if p.Optimizer.Name == Muon && z.Stage > Replicated && z.Ownership != WholeTensor && ranks > 1 {
-		c.add(RuleZero, "muon needs whole matrices, and zero stage %d deals out flat ranges; use ownership: tensor", z.Stage)
+		c.add(RuleZero, "layout.zero.ownership layout.zero.stage optimizer.name", "muon needs whole matrices, and zero stage %d deals out flat ranges; use ownership: tensor", z.Stage)
 	}
 	if z.Reduce == Server && z.Stage != Replicated {
-		c.add(RuleZero, "a parameter server owns all state, and zero stage %d shards it; use stage 0", z.Stage)
+		c.add(RuleZero, "layout.zero.stage layout.zero.reduce", "a parameter server owns all state, and zero stage %d shards it; use stage 0", z.Stage)
 	}
 }
 
 // optimizer checks rules between the optimizer's numbers.
 func (c *checker) optimizer(o Optimizer) {
 	if o.Schedule == WarmupStableDecay && o.Decay == 0 {
-		c.add(RuleOptimizer, "schedule wsd has no part to decay in; use a decay above 0, such as 0.2")
+		c.add(RuleOptimizer, "optimizer.decay optimizer.schedule", "schedule wsd has no part to decay in; use a decay above 0, such as 0.2")
 	}
 }
 
 // devices checks order and number of ranks, and the period of recomputation.
 func (c *checker) devices(p Plan) {
 	if err := p.Layout.Order.Validate(); err != nil {
-		c.add(RuleOrder, "%s", strings.TrimPrefix(err.Error(), "mesh: "))
+		c.add(RuleOrder, "layout.order", "%s", strings.TrimPrefix(err.Error(), "mesh: "))
 	} else if _, err := p.Layout.Mesh(); err != nil {
-		c.add(RuleWorld, "%s", strings.TrimPrefix(err.Error(), "mesh: "))
+		c.add(RuleWorld, "layout", "%s", strings.TrimPrefix(err.Error(), "mesh: "))
 		return
 	}
 	world, machine := p.Layout.World(), p.Cluster.Machine
 	if p.Cluster.Known() && p.Cluster.Preset != thisMachineName && world > machine.Devices() {
-		c.add(RuleWorld, "the layout needs %d devices (%s) and the cluster has %d; use smaller degrees or %d nodes of %d",
+		c.add(RuleWorld, "layout cluster", "the layout needs %d devices (%s) and the cluster has %d; use smaller degrees or %d nodes of %d",
 			world, p.Layout.Degrees, machine.Devices(), (world+machine.Node-1)/machine.Node, machine.Node)
 	}
 	if every, layers := p.Recompute.Every, p.Model.Config.Layers; p.Recompute.Kind == Periodic && (every < 1 || every > layers) {
-		c.add(RuleRecompute, "recompute every %d layers of %d; use 1 to %d", every, layers, layers)
+		c.add(RuleRecompute, "recompute.every recompute", "recompute every %d layers of %d; use 1 to %d", every, layers, layers)
 	}
 }

@@ -302,3 +302,25 @@ func FuzzParseJSON(f *testing.F) {
 		}
 	})
 }
+
+// TestPlace checks that keys are found by their path.
+func TestPlace(t *testing.T) {
+	n, err := document.ParseJSON([]byte("{\"a\": 1,\n \"b\": {\"c\": [5,\n  {\"d\": 2}]}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		path         string
+		line, column int
+		ok           bool
+	}{
+		{"a", 1, 2, true}, {"b.c", 2, 8, true}, {"b.c.0", 2, 14, true}, {"b.c.1.d", 3, 4, true},
+		{"", 0, 0, false}, {"z", 0, 0, false}, {"a.b", 0, 0, false}, {"b.c.2", 0, 0, false}, {"b.c.-1", 0, 0, false}, {"b.0", 0, 0, false},
+	}
+	for _, c := range cases {
+		line, column, ok := n.Place(c.path)
+		if ok != c.ok || line != c.line || column != c.column {
+			t.Errorf("%q is at line %d, column %d (%v), want %d, %d (%v)", c.path, line, column, ok, c.line, c.column, c.ok)
+		}
+	}
+}

@@ -1,5 +1,10 @@
 package document
 
+import (
+	"strconv"
+	"strings"
+)
+
 // Limits on what is read. Real descriptions stay far below them.
 const (
 	MaxBytes  = 1 << 20 // length of a document
@@ -65,6 +70,27 @@ func (n *Node) Get(key string) *Node {
 		}
 	}
 	return nil
+}
+
+// Place returns where a key stands, given the keys from this node to it: "layout.zero.stage". Items of a list count from 0.
+func (n *Node) Place(path string) (line, column int, ok bool) {
+	for key := range strings.SplitSeq(path, ".") {
+		var next *Node
+		if i, err := strconv.Atoi(key); err == nil && n.Kind == List && i >= 0 && i < len(n.Items) {
+			next = n.Items[i]
+			line, column = next.Line, next.Column
+		}
+		for _, entry := range n.Entries {
+			if entry.Key == key && next == nil {
+				next, line, column = entry.Value, entry.Line, entry.Column
+			}
+		}
+		if next == nil {
+			return 0, 0, false
+		}
+		n = next
+	}
+	return line, column, line > 0
 }
 
 // describe says what a node is, for the end of an error: `the text "eight"`.
