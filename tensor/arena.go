@@ -38,9 +38,13 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("tensor: %v for %v at %q exceed the arena limit of %v with %v in use; "+
-		"use a smaller micro-batch, more recompute, more sharding, or a higher --arena-limit",
-		e.Asked, e.Category, e.Owner, e.Limit, e.Live)
+	where := ""
+	if e.Owner != "" {
+		where = fmt.Sprintf(" at %q", e.Owner)
+	}
+	return fmt.Sprintf("tensor: %v for %v%s exceed the arena limit of %v with %v in use; "+
+		"use a smaller model or micro-batch, more sharding, or a higher --arena-limit",
+		e.Asked, e.Category, where, e.Limit, e.Live)
 }
 
 // SystemError says that the operating system refused memory.

@@ -110,11 +110,10 @@ func formatOf(k plan.DataKind) data.Format {
 	return data.Auto
 }
 
-// openTokenizer is the tokenizer of the run's folder, or else the one that the plan names.
+// openTokenizer is the tokenizer of the run's folder, or for a new run the one that the plan names.
 func (s *session) openTokenizer(ctx context.Context, source *data.Source) (token.Tokenizer, error) {
-	own := s.Directory.file(tokenizerFile)
-	if _, err := os.Stat(own); err == nil {
-		return token.LoadFile(own)
+	if _, err := os.Stat(s.Directory.file(planFile)); err == nil { // the run began before
+		return runTokenizer(s.Directory.Path, s.plan)
 	}
 	switch t := s.plan.Workload.Tokenizer; t.Kind {
 	case plan.TrainedBPE:

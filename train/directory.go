@@ -91,7 +91,10 @@ func CheckRun(path string) error {
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("train: there is no run %s; %s", path, namesNearby(path))
 	}
-	return fmt.Errorf("train: %s is not the folder of a run: it has no %s", path, planFile)
+	if _, err := os.Stat(filepath.Join(path, checkpointsDir)); err == nil {
+		return fmt.Errorf("train: %s has checkpoints but no %s; put the plan back as it was, from a copy of the run", path, planFile)
+	}
+	return fmt.Errorf("train: %s is not the folder of a run: it has no %s; %s", path, planFile, namesNearby(filepath.Join(path, "run")))
 }
 
 // namesNearby lists the runs in the folder where one was looked for.
@@ -138,6 +141,31 @@ func (d *Directory) mustBeEmpty() error {
 		}
 	}
 	return nil
+}
+
+// finished is the summary of a run that came to its end at a step, if the folder has it.
+func (d *Directory) finished(step int) (Summary, bool) {
+	text, err := os.ReadFile(d.file(summaryFile))
+	if err != nil {
+		return Summary{}, false
+	}
+	s, ok := decodeSummary(text)
+	s.Path = d.Path
+	return s, ok && s.Outcome == Completed && s.Steps == step
+}
+
+// discard removes the files of a new run that did not come to its first step.
+func (d *Directory) discard() error {
+	if !d.made {
+		return nil
+	}
+	var faults []error
+	for _, name := range []string{planFile, tokenizerFile, metricsFile} {
+		if err := os.Remove(d.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			faults = append(faults, fmt.Errorf("train: %w", err))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // Close gives the folder up. A new run that wrote nothing leaves no folder behind.

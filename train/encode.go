@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"carve/tensor"
+	"carve/unit"
 )
 
 // Encode is the JSON object of an event in metrics.jsonl and in the output for scripts, and whether it has one.
@@ -78,6 +79,31 @@ type summaryJSON struct {
 	World           int              `json:"world"`
 	Peak            map[string]int64 `json:"peak_memory_bytes"`
 	Path            string           `json:"run_dir"`
+}
+
+// decodeSummary reads a summary that Encode wrote.
+func decodeSummary(text []byte) (Summary, bool) {
+	var v summaryJSON
+	if json.Unmarshal(text, &v) != nil || v.Event != "summary" {
+		return Summary{}, false
+	}
+	s := Summary{
+		Outcome: v.Outcome, Steps: v.Steps, FinalLoss: float(v.FinalLoss), ValLoss: float(v.ValLoss),
+		Tokens: v.Tokens, TokensPerSecond: float(v.TokensPerSecond), MFU: float(v.MFU), Elapsed: unit.Seconds(v.Seconds),
+		World: v.World, Path: v.Path,
+	}
+	for _, c := range tensor.Categories() {
+		s.Peak[c] = unit.Bytes(v.Peak[c.String()])
+	}
+	return s, true
+}
+
+// float is a number that may be null.
+func float(x *float64) float64 {
+	if x == nil {
+		return math.NaN()
+	}
+	return *x
 }
 
 // number is x, or null for NaN and infinities.

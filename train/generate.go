@@ -31,16 +31,21 @@ func Generate(ctx context.Context, o GenerateOptions, write func(text string) er
 	if o.Tokens < 0 {
 		return input(fmt.Errorf("train: %d tokens to write; use 0 or more", o.Tokens))
 	}
-	w, err := openWriter(o)
-	if err != nil {
-		return err
-	}
-	defer w.close()
 	var failed error
-	if err := nn.Guard(func() { failed = w.run(ctx, o, write) }); err != nil {
+	if err := nn.Guard(func() { failed = generate(ctx, o, write) }); err != nil {
 		return err
 	}
 	return failed
+}
+
+// generate loads the model and lets it write.
+func generate(ctx context.Context, o GenerateOptions, write func(text string) error) error {
+	w, err := openWriter(o)
+	if err != nil {
+		return input(err)
+	}
+	defer w.close()
+	return w.run(ctx, o, write)
 }
 
 // writer is a model that writes: one rank on all cores.
@@ -51,22 +56,28 @@ type writer struct {
 	tokenizer token.Tokenizer
 }
 
-// openWriter loads the model of a run.
+// openWriter loads the model of a run. Its errors are the user's to correct.
 func openWriter(o GenerateOptions) (*writer, error) {
 	if err := CheckRun(o.Run); err != nil {
-		return nil, input(err)
+		return nil, err
 	}
 	p, err := ReadPlan(o.Run)
 	if err != nil {
-		return nil, input(err)
+		return nil, err
 	}
 	w := &writer{plan: p}
-	if w.tokenizer, err = runTokenizer(o.Run); err != nil {
-		return nil, input(err)
+	if w.tokenizer, err = runTokenizer(o.Run, p); err != nil {
+		return nil, err
+	}
+	if have, most := w.tokenizer.VocabSize(), p.Model.Config.Vocab; have > most {
+		return nil, fmt.Errorf("train: %s has %d tokens and the model of the plan %d; put both back as they were", filepath.Join(o.Run, tokenizerFile), have, most)
 	}
 	c, refused, err := checkpoint.Latest(filepath.Join(o.Run, checkpointsDir))
+	if errors.Is(err, checkpoint.ErrNone) {
+		return nil, fmt.Errorf("%w; make one with carve train --resume %s", err, o.Run)
+	}
 	if err != nil {
-		return nil, input(err)
+		return nil, err
 	}
 	defer c.Close()
 	for _, r := range refused {
@@ -82,12 +93,19 @@ func openWriter(o GenerateOptions) (*writer, error) {
 }
 
 // runTokenizer is the tokenizer of a run's folder; one of bytes is not written down.
-func runTokenizer(run string) (token.Tokenizer, error) {
-	path := filepath.Join(run, tokenizerFile)
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+func runTokenizer(run string, p plan.Plan) (token.Tokenizer, error) {
+	if p.Workload.Tokenizer.Kind == plan.ByteTokenizer {
 		return token.Bytes{}, nil
 	}
-	return token.LoadFile(path)
+	path := filepath.Join(run, tokenizerFile)
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("train: the run's tokenizer is missing: %w; put the file back: another one would give other tokens", err)
+	}
+	t, err := token.LoadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w; put the run's tokenizer back as it was", err)
+	}
+	return t, nil
 }
 
 // load builds the model and reads its parameters.
@@ -103,6 +121,9 @@ func (w *writer) load(c *checkpoint.Checkpoint, cores int) error {
 	}
 	for _, p := range w.model.Params() {
 		if err := c.Read(p.Name, p.Value.DType(), p.Shape, p.Value.Raw()); err != nil {
+			if c.Plan != planHash(w.plan) {
+				return fmt.Errorf("%w; %s was edited since: put it back as it was", err, planFile)
+			}
 			return err
 		}
 	}

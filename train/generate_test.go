@@ -67,7 +67,9 @@ func TestGenerateFromDTypes(t *testing.T) {
 }
 
 func TestGenerateRefuses(t *testing.T) {
-	r := mustRun(t, over(smallPlan(t, 2), 1, 8))
+	p := over(smallPlan(t, 2), 1, 8)
+	p.Model.Config.Vocab, p.Workload.Tokenizer = 300, plan.Tokenizer{Kind: plan.TrainedBPE, Vocab: 300}
+	r := mustRun(t, p)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := Generate(cancelled, GenerateOptions{Run: r.path, Tokens: 5}, func(string) error { return nil })
@@ -86,19 +88,29 @@ func TestGenerateRefuses(t *testing.T) {
 	}{
 		{"no run", func(o *GenerateOptions) { o.Run = filepath.Join(r.path, "..", "nothing") }, "there is no run"},
 		{"negative", func(o *GenerateOptions) { o.Tokens = -1 }, "use 0 or more"},
-		{"no checkpoint", func(o *GenerateOptions) {
+		{"edited plan", func(*GenerateOptions) {
+			replace(t, filepath.Join(r.path, planFile), "ffn: 48", "ffn: 64")
+		}, "plan.yaml was edited since: put it back as it was"},
+		{"smaller vocabulary", func(*GenerateOptions) {
+			replace(t, filepath.Join(r.path, planFile), "vocab: 300", "vocab: 280")
+			replace(t, filepath.Join(r.path, planFile), "bpe: 300", "bpe: 280")
+		}, "tokenizer.json has 300 tokens and the model of the plan 280; put both back"},
+		{"no checkpoint", func(*GenerateOptions) {
+			replace(t, filepath.Join(r.path, planFile), "vocab: 280", "vocab: 300")
 			if err := os.RemoveAll(filepath.Join(r.path, checkpointsDir)); err != nil {
 				t.Fatal(err)
 			}
-		}, "there is none that is whole"},
-		{"bad tokenizer", func(o *GenerateOptions) {
+		}, "there is none that is whole in " + filepath.Join(r.path, checkpointsDir) + "; make one with carve train --resume " + r.path},
+		{"bad tokenizer", func(*GenerateOptions) {
 			if err := os.WriteFile(filepath.Join(r.path, tokenizerFile), []byte("{"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-		}, "tokenizer.json"},
+		}, "put the run's tokenizer back as it was"},
+		{"no tokenizer", func(*GenerateOptions) { os.Remove(filepath.Join(r.path, tokenizerFile)) }, "the run's tokenizer is missing"},
 	}
 	for _, tc := range cases {
-		if _, err := written(t, r, tc.change); err == nil || !strings.Contains(err.Error(), tc.want) {
+		_, err := written(t, r, tc.change)
+		if fault := (*InputError)(nil); !errors.As(err, &fault) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", tc.name, err, tc.want)
 		}
 	}

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 
@@ -21,16 +22,21 @@ func TestStepAllocatesNothing(t *testing.T) {
 				p := over(smallPlan(t, 100), ranks, 2)
 				p.Precision = precision
 				record := func(j *job) { j.timelines = make([]*timeline, ranks) }
-				var allocated uint64
+				allocated := uint64(math.MaxUint64)
 				err := launchSmall(t.Context(), p, record, func(ctx context.Context, w *worker) error {
 					if err := steps(ctx, w, 10); err != nil {
 						return err
 					}
-					n, err := allocations(ctx, w, measured)
-					if w.leads() {
-						allocated = n
+					for range 3 { // the least counts: a busy machine makes the runtime allocate
+						n, err := allocations(ctx, w, measured)
+						if err != nil {
+							return err
+						}
+						if w.leads() {
+							allocated = min(allocated, n)
+						}
 					}
-					return err
+					return nil
 				})
 				if err != nil {
 					t.Fatal(err)

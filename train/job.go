@@ -29,6 +29,7 @@ type job struct {
 
 	loader     func(rank int, from *data.State) (*data.Loader, error)
 	evaluation func(rank int) (*data.Evaluation, error)
+	held       string                 // identity of the text that is not trained on
 	position   *data.State            // in the data, to go on from; nil for the beginning
 	from       *checkpoint.Checkpoint // to go on from; nil for a new run
 	report     *report

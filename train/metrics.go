@@ -17,6 +17,7 @@ import (
 type metrics struct {
 	file *os.File
 	loss float64 // of the last step in the file; NaN when there is none
+	val  float64 // of the last validation in the file; NaN when there is none
 	err  error   // the first
 }
 
@@ -27,7 +28,8 @@ func openMetrics(path string, step int) (*metrics, error) {
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	keep, loss, err := upTo(f, step)
+	m := &metrics{file: f, loss: math.NaN(), val: math.NaN()}
+	keep, err := m.upTo(step)
 	if err == nil {
 		err = f.Truncate(keep)
 	}
@@ -37,31 +39,34 @@ func openMetrics(path string, step int) (*metrics, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("train: %w", err), f.Close())
 	}
-	return &metrics{file: f, loss: loss}, nil
+	return m, nil
 }
 
-// upTo is the length of the lines of steps up to the given one, and the loss of the last of them.
-func upTo(r io.Reader, step int) (keep int64, loss float64, err error) {
-	loss = math.NaN()
-	lines := bufio.NewReader(r)
+// upTo is the length of the lines of steps up to the given one; it remembers the last losses among them.
+func (m *metrics) upTo(step int) (keep int64, err error) {
+	lines := bufio.NewReader(m.file)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return keep, loss, nil
+			return keep, nil
 		}
 		if err != nil {
-			return 0, 0, err
+			return 0, err
 		}
 		var at struct {
 			Step *int     `json:"step"`
 			Loss *float64 `json:"loss"`
+			Val  *float64 `json:"val_loss"`
 		}
 		if json.Unmarshal(bytes.TrimSpace(line), &at) != nil || at.Step == nil || *at.Step > step {
-			return keep, loss, nil //nolint:nilerr // a line that does not parse is where a killed run stopped writing
+			return keep, nil //nolint:nilerr // a line that does not parse is where a killed run stopped writing
 		}
 		keep += int64(len(line))
 		if at.Loss != nil {
-			loss = *at.Loss
+			m.loss = *at.Loss
+		}
+		if at.Val != nil {
+			m.val = *at.Val
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"carve/cluster"
 	"carve/mesh"
 	"carve/plan"
 	"carve/tensor"
@@ -24,6 +25,8 @@ type Options struct {
 	Peak tensor.Ceiling
 	// ArenaLimit is the most memory of a rank; 0 is no limit.
 	ArenaLimit unit.Bytes
+	// Memory is what this machine has available for all ranks together; 0 means that it is not known.
+	Memory unit.Bytes
 	// Cache is the folder for prepared data.
 	Cache string
 	// Stop, when closed, ends the run after the step under way, with a checkpoint. It may be nil.
@@ -81,14 +84,36 @@ func Check(p plan.Plan) error {
 	refuse(l.Zero.Reduce == plan.Server, "layout.zero.reduce server is planned but not run yet; use overlap or naive")
 	refuse(p.Recompute.Kind != plan.KeepAll, "recompute is planned but not run yet; use none")
 	refuse(p.Offload != plan.NoOffload, "offload is planned but not run yet; use none")
+	refuse(p.Engine == plan.Local && p.Cluster.Preset == cluster.ThisMachine && p.Cluster.Nodes > 1,
+		"cluster.nodes %d: engine local runs every rank on this one machine; use nodes 1", p.Cluster.Nodes)
 	refuse(p.Engine == plan.MPI, "engine mpi is planned but not run yet; use local")
 	return errors.Join(faults...)
 }
 
-// Notes says what in a plan is carried out in another way than it says, with the same result.
-func Notes(p plan.Plan) []error {
+// Notes says what is legal in a plan but worth knowing before it is run.
+func Notes(p plan.Plan) (notes []error) {
+	for _, v := range p.Notes() {
+		notes = append(notes, v)
+	}
+	if p.Engine == plan.Local && p.Cluster.Preset != cluster.ThisMachine {
+		notes = append(notes, fmt.Errorf("train: engine local runs all %d ranks on this machine; the plan's cluster (%s) is not used",
+			p.Layout.World(), clusterName(p.Cluster)))
+	}
+	return notes
+}
+
+// clusterName is what a plan calls its cluster.
+func clusterName(c plan.Cluster) string {
+	if c.File != "" {
+		return c.File
+	}
+	return fmt.Sprintf("%s, nodes: %d", c.Preset, c.Nodes)
+}
+
+// ZeroNote says that the state which stage 1 shards is replicated for now, or is nil where that makes no difference.
+func ZeroNote(p plan.Plan) error {
 	if p.Layout.Zero.Stage == plan.ShardOptimizer && p.Layout.DataParallel() > 1 {
-		return []error{errors.New("train: layout.zero.stage 1: optimizer state is replicated on every rank for now, as in stage 0; the result is the same")}
+		return errors.New("train: layout.zero.stage 1: optimizer state is replicated on every rank for now, as in stage 0; the result is the same")
 	}
 	return nil
 }

@@ -130,6 +130,16 @@ func TestResumeFinished(t *testing.T) {
 	if err != nil || sum.Outcome != Completed || sum.Steps != 3 || sum.FinalLoss != r.losses()[2] {
 		t.Errorf("resumed: %+v, %v", sum, err)
 	}
+	if first := of[Summary](&r.journal)[0]; sum != first {
+		t.Errorf("resumed: %+v, the run ended with %+v", sum, first)
+	}
+	if err := os.Remove(filepath.Join(r.path, summaryFile)); err != nil {
+		t.Fatal(err)
+	}
+	sum, err = r.resume(t.Context())
+	if first := of[Summary](&r.journal)[0]; err != nil || sum.FinalLoss != first.FinalLoss || sum.ValLoss != first.ValLoss {
+		t.Errorf("resumed without summary.json: %+v, %v; the run ended with %+v", sum, err, first)
+	}
 	if after := fmt.Sprint(metricSteps(t, r)); after != before {
 		t.Errorf("metrics have steps %s, before %s", after, before)
 	}
@@ -161,28 +171,44 @@ func TestResumeRefuses(t *testing.T) {
 	}{
 		{"edited plan", edit(planFile, "steps: 4", "steps: 8"), "was saved under another plan"},
 		{"broken plan", edit(planFile, "workload:", "wrkload:"), "unknown key; did you mean workload?"},
-		{"no plan", func(_ *testing.T, r *trial) { os.Remove(filepath.Join(r.path, planFile)) }, "it has no plan.yaml"},
+		{"no plan", func(_ *testing.T, r *trial) { os.Remove(filepath.Join(r.path, planFile)) }, "has checkpoints but no plan.yaml; put the plan back"},
+		{"no tokenizer", func(_ *testing.T, r *trial) { os.Remove(filepath.Join(r.path, tokenizerFile)) }, "the run's tokenizer is missing"},
+		{"damaged tokenizer", edit(tokenizerFile, "{", "["), "put the run's tokenizer back as it was"},
 		{"no folder", func(_ *testing.T, r *trial) { os.RemoveAll(r.path) }, "there is no run"},
 		{"all checkpoints damaged", func(t *testing.T, r *trial) {
 			t.Helper()
-			for _, step := range []string{"step-00000002", "step-00000004"} {
-				if err := os.Remove(filepath.Join(r.path, checkpointsDir, step, "manifest.json")); err != nil {
-					t.Fatal(err)
-				}
+			if err := os.Remove(filepath.Join(r.path, checkpointsDir, "step-00000002", "manifest.json")); err != nil {
+				t.Fatal(err)
 			}
 		}, "there is none that is whole"},
 		{"changed text", func(t *testing.T, r *trial) {
 			t.Helper()
 			replace(t, r.plan.Workload.Data[0].Path, "func", "type")
 		}, "the corpus changed"},
+		{"changed held-out text", func(t *testing.T, r *trial) {
+			t.Helper()
+			text, err := os.ReadFile(r.plan.Workload.Data[0].Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			copy(text[len(text)-20:], "something else, held") // the end of a single file is held out
+			if err := os.WriteFile(r.plan.Workload.Data[0].Path, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, "the held-out text"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			p := over(smallPlan(t, 4), 1, 8)
 			p.Checkpoint.Every = 2
+			p.Model.Config.Vocab, p.Workload.Tokenizer = 300, plan.Tokenizer{Kind: plan.TrainedBPE, Vocab: 300}
 			r := mustRun(t, p)
+			if err := os.RemoveAll(filepath.Join(r.path, checkpointsDir, "step-00000004")); err != nil { // so that there is something to do
+				t.Fatal(err)
+			}
 			tc.spoil(t, r)
-			if _, err := r.resume(t.Context()); err == nil || !strings.Contains(err.Error(), tc.want) {
+			_, err := r.resume(t.Context())
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})

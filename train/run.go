@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"runtime"
 
@@ -21,6 +20,12 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 	s := newSession(o)
 	if err := Check(o.Plan); err != nil {
 		return Summary{}, input(err)
+	}
+	if err := o.fits(o.Plan); err != nil {
+		return Summary{}, input(err)
+	}
+	for _, n := range Notes(o.Plan) {
+		s.Sink.Event(Warning{n})
 	}
 	s.plan = portable(o.Plan)
 	return s.run(ctx)
@@ -42,6 +47,13 @@ func Resume(ctx context.Context, o Options) (Summary, error) {
 	}
 	if s.from != nil {
 		defer s.from.Close()
+		if sum, ok := s.Directory.finished(s.from.Step); ok && s.from.Step == s.plan.Steps() {
+			s.Sink.Event(sum)
+			return sum, nil
+		}
+	}
+	if err := o.fits(s.plan); err != nil {
+		return Summary{}, input(err)
 	}
 	return s.run(ctx)
 }
@@ -88,9 +100,6 @@ func (s *session) openCheckpoint() error {
 
 // run prepares the data, trains, and writes down how it ended.
 func (s *session) run(ctx context.Context) (Summary, error) {
-	for _, n := range Notes(s.plan) {
-		s.Sink.Event(Warning{n})
-	}
 	corpus, err := s.prepare(ctx)
 	if err != nil {
 		return Summary{}, err
@@ -105,7 +114,7 @@ func (s *session) run(ctx context.Context) (Summary, error) {
 		return Summary{}, err
 	}
 	j := s.job(corpus, m)
-	if j.position, err = s.position(); err != nil {
+	if j.position, err = s.position(corpus); err != nil {
 		return Summary{}, input(errors.Join(err, m.close()))
 	}
 	j.timelines = make([]*timeline, s.plan.Layout.World())
@@ -113,11 +122,14 @@ func (s *session) run(ctx context.Context) (Summary, error) {
 	if closed := m.close(); err == nil {
 		err = closed
 	}
+	if outOfMemory(err) && j.report.last.Step == 0 { // nothing was learned
+		return Summary{}, errors.Join(input(err), s.Directory.discard())
+	}
 	if wrote := s.writeTrace(j.timelines); err == nil {
 		err = wrote
 	}
 	if err != nil {
-		return Summary{}, err
+		return Summary{}, blame(err)
 	}
 	return s.finish(j.report)
 }
@@ -127,29 +139,43 @@ func (s *session) job(c *corpus, m *metrics) *job {
 	world := s.plan.Layout.World()
 	j := &job{
 		plan: s.plan, threads: max(1, s.Cores/world), arenaLimit: s.ArenaLimit, now: s.now, stop: s.Stop, dir: s.Directory,
-		began: s.now(), loader: c.loader, evaluation: c.evaluation, from: s.from,
+		began: s.now(), loader: c.loader, evaluation: c.evaluation, from: s.from, held: c.dataset.Validation.Identity(),
 	}
 	if s.from == nil {
 		j.budget = s.Time
 	}
 	j.report = &report{
-		sink: tee{m, s.Sink}, plan: s.plan, val: math.NaN(), last: Step{Loss: m.loss},
+		sink: tee{m, s.Sink}, plan: s.plan, val: m.val, last: Step{Loss: m.loss},
 		peak: s.Peak.Of(dtypeOf(s.plan.Precision)) * unit.FLOPsPerSecond(min(s.Cores, world*j.threads)),
 		keep: func(p plan.Plan) error { return s.Directory.write(planFile, plan.Encode(p)) },
 	}
 	return j
 }
 
-// position is where in the data the run goes on; nil for the beginning.
-func (s *session) position() (*data.State, error) {
+// position is where a checkpoint stands in the data.
+type position struct {
+	data.State
+	Held string `json:"held_out"` // identity of the text that is not trained on
+}
+
+// position is where in the data the run goes on; nil for the beginning. The text must be what it was.
+func (s *session) position(c *corpus) (*data.State, error) {
 	if s.from == nil {
 		return nil, nil
 	}
-	var at data.State
+	var at position
 	if err := json.Unmarshal(s.from.Data, &at); err != nil {
-		return nil, fmt.Errorf("train: the position in the data that %s holds cannot be read: %w", s.from.Path, err)
+		return nil, fmt.Errorf("train: the position in the data that %s holds cannot be read: %w; resume from an older checkpoint: remove this one", s.from.Path, err)
 	}
-	return &at, nil
+	l, err := c.loader(0, &at.State)
+	if err != nil {
+		return nil, err
+	}
+	l.Close()
+	if now := c.dataset.Validation.Identity(); at.Held != now {
+		return nil, fmt.Errorf("train: the held-out text of %s is not what it was: %w since the run began; put the text back, or start a new run", c.path, data.ErrChanged)
+	}
+	return &at.State, nil
 }
 
 // writeTrace writes the timelines of the ranks for Perfetto.

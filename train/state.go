@@ -142,7 +142,7 @@ func (w *worker) writeShards(pending *checkpoint.Pending) (shard []checkpoint.Te
 
 // commit puts the checkpoint in place and removes those that are too old.
 func (w *worker) commit(pending *checkpoint.Pending, step int) error {
-	position, err := json.Marshal(w.samples.State())
+	position, err := json.Marshal(position{w.samples.State(), w.job.held})
 	if err != nil {
 		return err
 	}

@@ -98,8 +98,8 @@ func (o benchTrainOptions) bench() (train.BenchOptions, error) {
 	b.Shape, shapeErr = train.FindShape(o.shape)
 	b.Precision, precisionErr = precision(o.precision)
 	var faults []error
-	if o.ranks < 1 || o.ranks > 1024 {
-		faults = append(faults, fmt.Errorf("--ranks %d; use 1 to 1024", o.ranks))
+	if o.ranks < 1 || o.ranks > maxRanks {
+		faults = append(faults, fmt.Errorf("--ranks %d; use 1 to %d", o.ranks, maxRanks))
 	}
 	if o.threads < 0 || o.threads > 1024 {
 		faults = append(faults, fmt.Errorf("--threads %d; use 1 to 1024, or 0 for the share of the cores", o.threads))

@@ -19,6 +19,9 @@ func readSmall(path string) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
+// maxRanks is the most ranks that a flag may ask for: all run in this process.
+const maxRanks = 1024
+
 // coresFault says what is wrong with a number of cores; 0 means all.
 func coresFault(cores int) error {
 	if cores < 0 || cores > 1024 {

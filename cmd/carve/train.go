@@ -106,6 +106,9 @@ func runTrain(ctx context.Context, out, errOut io.Writer, o trainOptions) (err e
 	ctx, release := stop.onSignals(ctx, show.say)
 	defer release()
 	run.Stop, run.Sink = stop.asked, show
+	if note := o.zeroNote(run.Plan); note != nil {
+		show.Event(train.Warning{Err: note})
+	}
 	start := train.Run
 	if o.resume != "" {
 		start = train.Resume
@@ -150,7 +153,7 @@ func (o trainOptions) prepare() (train.Options, error) {
 	if err := coresFault(o.cores); err != nil {
 		return train.Options{}, badInput(err)
 	}
-	run := train.Options{Cache: cache, Cores: o.cores, Peak: tensor.MeasureCeiling(20 * time.Millisecond)}
+	run := train.Options{Cache: cache, Cores: o.cores, Peak: tensor.MeasureCeiling(20 * time.Millisecond), Memory: availableMemory()}
 	if o.arenaLimit != "" {
 		if run.ArenaLimit, err = unit.ParseBytes(o.arenaLimit); err != nil {
 			return run, badInput(fmt.Errorf("--arena-limit: %w", err))

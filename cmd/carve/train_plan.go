@@ -9,6 +9,7 @@ import (
 
 	"carve/cluster"
 	"carve/internal/document"
+	"carve/machine"
 	"carve/mesh"
 	"carve/model"
 	"carve/plan"
@@ -129,8 +130,8 @@ func (o trainOptions) changeModel(p *plan.Plan) (err error) {
 // changeSize sets the numbers of ranks and steps.
 func (o trainOptions) changeSize(p *plan.Plan) error {
 	if o.given("ranks") {
-		if o.ranks < 1 {
-			return fmt.Errorf("--ranks %d; use 1 or more", o.ranks)
+		if o.ranks < 1 || o.ranks > maxRanks {
+			return fmt.Errorf("--ranks %d; use 1 to %d", o.ranks, maxRanks)
 		}
 		if p.Layout.Degrees[mesh.DP] = o.ranks; o.plan == "" {
 			*p = train.WithRanks(*p, o.ranks)
@@ -165,6 +166,24 @@ func precision(name string) (plan.Precision, error) {
 		names = append(names, p.String())
 	}
 	return 0, fmt.Errorf("--precision %q is not known%s", document.Clip(name), document.Suggest(name, names))
+}
+
+// zeroNote says what becomes of a ZeRO stage that the plan file asks for; the default needs no word.
+func (o trainOptions) zeroNote(p plan.Plan) error {
+	text, err := readSmall(o.plan)
+	if err != nil || !plan.Names(text, "layout.zero.stage") {
+		return nil //nolint:nilerr // no file, no note
+	}
+	return train.ZeroNote(p)
+}
+
+// availableMemory is what this process may take of the machine's memory; 0 when it is not known.
+func availableMemory() unit.Bytes {
+	m := machine.ReadMemory()
+	if m.Limit > 0 && m.Limit < m.Available {
+		return m.Limit
+	}
+	return m.Available
 }
 
 // cacheFolder is where prepared text is kept.
