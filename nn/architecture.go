@@ -17,7 +17,7 @@ func (b *builder) embeddingUnits() {
 	if b.c.Position == model.Learned {
 		std, _ := b.std()
 		b.begin(b.names.positions)
-		l.positions = b.weight(b.matrix(b.names.positions, Table, b.c.Context, b.c.Hidden, uncut, std))
+		l.positions = b.weight(b.ofRows(b.matrix(b.names.positions, Table, b.c.Context, b.c.Hidden, uncut, std)))
 		uses = append(uses, b.unit)
 	}
 	if b.table == nil {
@@ -54,25 +54,28 @@ func (b *builder) attention(block string, turn *rope) *Attention {
 	tp := degree(b.r.Groups.Tensor)
 	l := &Attention{
 		name: block + n.attention, rope: turn,
-		heads: c.Heads / tp, keyHeads: c.KVHeads / tp, width: c.HeadDim,
+		heads: c.Heads / tp, keyHeads: max(c.KVHeads/tp, 1), width: c.HeadDim,
 		scale: 1 / math.Sqrt(float64(c.HeadDim)), sequences: b.sequences,
 	}
 	if c.QueryScale != 0 {
 		l.scale = 1 / math.Sqrt(c.QueryScale)
 	}
 	l.norm = b.norm(block+n.attentionNorm, c.Hidden)
-	qkv := []part{{block + n.query, c.QuerySize()}, {block + n.key, c.KVSize()}, {block + n.value, c.KVSize()}}
-	l.qkv.Linear = b.linear(byOut, c.Hidden, inner, qkv...)
+	qkv := []part{
+		{block + n.query, c.QuerySize(), byOut},
+		{block + n.key, c.KVSize(), byKeyHead}, {block + n.value, c.KVSize(), byKeyHead},
+	}
+	l.qkv.Linear = b.linear(c.Hidden, inner, qkv...)
 	if c.Bias.QKV {
-		l.qkv.bias = b.bias(byOut, qkv...)
+		l.qkv.bias = b.bias(qkv...)
 	}
 	if c.QKNorm == model.HeadQKNorm {
 		l.qNorm, l.kNorm = b.headNorm(block+n.queryNorm), b.headNorm(block+n.keyNorm)
 	}
-	out := part{block + n.out, c.Hidden}
-	l.out.Linear = b.linear(byIn, c.QuerySize(), residual, out)
+	out := part{block + n.out, c.Hidden, byIn}
+	l.out.Linear = b.linear(c.QuerySize(), residual, out)
 	if c.Bias.Output {
-		l.out.bias = b.bias(uncut, out)
+		l.out.bias = b.bias(out)
 	}
 	return l
 }
@@ -82,18 +85,18 @@ func (b *builder) feedForward(block string) *FeedForward {
 	c, n := b.c, b.names
 	inner, residual := b.std()
 	l := &FeedForward{name: block + n.mlp, norm: b.norm(block+n.mlpNorm, c.Hidden), act: gelu}
-	up := []part{{block + n.up, c.FFN}}
+	up := []part{{block + n.up, c.FFN, byOut}}
 	if c.Activation == model.SwiGLU {
-		l.act, up = swiGLU, []part{{block + n.gate, c.FFN}, {block + n.up, c.FFN}}
+		l.act, up = swiGLU, []part{{block + n.gate, c.FFN, byOut}, {block + n.up, c.FFN, byOut}}
 	}
-	l.up.Linear = b.linear(byOut, c.Hidden, inner, up...)
+	l.up.Linear = b.linear(c.Hidden, inner, up...)
 	if c.Bias.MLP {
-		l.up.bias = b.bias(byOut, up...)
+		l.up.bias = b.bias(up...)
 	}
-	down := part{block + n.down, c.Hidden}
-	l.down.Linear = b.linear(byIn, c.FFN, residual, down)
+	down := part{block + n.down, c.Hidden, byIn}
+	l.down.Linear = b.linear(c.FFN, residual, down)
 	if c.Bias.MLP {
-		l.down.bias = b.bias(uncut, down)
+		l.down.bias = b.bias(down)
 	}
 	return l
 }
@@ -160,13 +163,16 @@ func checkLayout(r *Rank, c model.Config, o Options) (faults []error) {
 			faults = append(faults, fmt.Errorf("nn: the layers do not run over the %s axis of degree %d; use 1", a.Noun(), m.Degree(a)))
 		}
 	}
+	tp := m.Degree(mesh.TP)
 	divides := func(n int, what string) {
-		if tp := m.Degree(mesh.TP); n%tp != 0 {
+		if n%tp != 0 {
 			faults = append(faults, fmt.Errorf("nn: tensor degree %d does not divide %d %s; use a divisor", tp, n, what))
 		}
 	}
 	divides(c.Heads, "heads")
-	divides(c.KVHeads, "key-value heads")
+	if tp%c.KVHeads != 0 { // else several ranks hold each
+		divides(c.KVHeads, "key-value heads")
+	}
 	divides(c.FFN, "feed-forward features")
 	if cp, pieces := m.Degree(mesh.CP), r.Context.Balance.Pieces(m.Degree(mesh.CP)); cp > 1 && o.Sequence%pieces != 0 {
 		faults = append(faults, fmt.Errorf("nn: sequence %d does not split into the %d %v pieces of context degree %d; use a multiple of %d",

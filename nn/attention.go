@@ -67,7 +67,7 @@ func (l *Attention) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tensor
 	s.layer, s.batch, s.x = l, b, x
 	n := r.activation(x.Rows(), x.Cols())
 	s.stats = l.norm.forward(r, whole(n), whole(x))
-	s.qkv = l.qkv.Forward(r, n) // [T (A+2K)·D]
+	s.qkv = l.qkv.Forward(r, n, b.rows()) // [T (A+2K)·D]
 	n.Free()
 	qk := l.rotated(r, s)
 	s.out = r.activation(s.qkv.Rows(), l.heads*l.width)
@@ -148,18 +148,18 @@ func (l *Attention) operation(s *attentionSaved, qk *tensor.Tensor) tensor.Atten
 func (l *Attention) Backward(r *Rank, dy *tensor.Tensor, saved Saved) *tensor.Tensor {
 	r.Arena.At(l.name)
 	s := saved.(*attentionSaved)
-	dout := l.out.Input(r, dy) // [T A·D]
+	dout, all := l.out.Input(r, dy, s.qkv.Rows()) // [T A·D]
 	dqkv := l.attentionBackward(r, s, dout)
 	dout.Free()
-	r.WeightGradKeep(&l.out.Linear, dy, s.out)
+	l.out.Grad(r, all, dy, s.out)
 	s.out = nil
 	l.unrotate(r, s, dqkv)
 	s.qkv.Free()
 	s.qkv = nil
-	dn := l.qkv.Input(r, dqkv) // [T H]
+	dn := l.qkv.Input(r, dqkv)
 	n := l.norm.residual(r, dy, dn, s.x, s.stats)
 	s.stats = normStats{}
-	r.WeightGrad(&l.qkv.Linear, dqkv, n)
+	l.qkv.Grad(r, dqkv, n)
 	s.Free()
 	return dy
 }

@@ -43,6 +43,12 @@ func Build(r *Rank, c model.Config, o Options) (*Model, error) {
 	if err := check(r, c, o); err != nil {
 		return nil, err
 	}
+	if err := r.Groups.joinTwins(c.KVHeads); err != nil {
+		return nil, err
+	}
+	if r.flights == nil {
+		r.flights = &flights{}
+	}
 	b := &builder{r: r, c: c, o: o, names: namesOf(c), model: &Model{Config: c, longest: o.Sequence}}
 	b.build()
 	b.allocate()
@@ -121,45 +127,61 @@ func (b *builder) weight(params ...*Param) *weight {
 type split uint8
 
 const (
-	uncut split = iota
-	byOut       // column-parallel: dim 0
-	byIn        // row-parallel: dim 1
+	uncut     split = iota
+	byOut           // column-parallel: dim 0
+	byIn            // row-parallel: dim 1
+	byKeyHead       // column-parallel: dim 0, in whole key-value heads
 )
 
-func (s split) spec() (spec mesh.Spec) {
+// place puts a parameter on the tensor axis. Where there are fewer key-value heads than ranks, several hold each and
+// have other query heads: the gradients of the copies are terms of a sum.
+func (b *builder) place(p *Param, s split) *Param {
 	switch s {
 	case uncut:
 	case byOut:
-		spec[mesh.TP] = mesh.Shard(0)
+		p.Spec[mesh.TP] = mesh.Shard(0)
 	case byIn:
-		spec[mesh.TP] = mesh.Shard(1)
+		p.Spec[mesh.TP] = mesh.Shard(1)
+	case byKeyHead:
+		p.Spec[mesh.TP] = mesh.Shard(0)
+		if degree(b.r.Groups.Tensor) > b.c.KVHeads {
+			p.Spec[mesh.TP] = mesh.ShardParts(0, b.c.KVHeads)
+			p.Terms |= mesh.Of(mesh.TP)
+		}
 	}
-	return spec
+	return p
 }
 
 // matrix is a parameter [out in] with normal initial values.
 func (b *builder) matrix(name string, kind Kind, out, in int, s split, std float64) *Param {
-	return &Param{
-		Name: name + ".weight", Shape: []int{out, in}, Spec: s.spec(), Terms: mesh.DenseData,
-		Kind: kind, Decay: true, Init: Init{Std: std},
-	}
+	return b.place(&Param{
+		Name: name + ".weight", Shape: []int{out, in}, Terms: mesh.DenseData, Kind: kind, Decay: true, Init: Init{Std: std},
+	}, s)
 }
 
 // vector is a parameter [n] with constant initial values: a scale of ones, or a bias of zeros.
 func (b *builder) vector(name string, n int, s split, constant float64) *Param {
-	return &Param{
-		Name: name, Shape: []int{n}, Spec: s.spec(), Terms: mesh.DenseData,
-		Kind: Vector, Init: Init{Constant: constant},
-	}
+	return b.place(&Param{
+		Name: name, Shape: []int{n}, Terms: mesh.DenseData, Kind: Vector, Init: Init{Constant: constant},
+	}, s)
 }
 
 // norm declares a norm of rows of n features.
 func (b *builder) norm(name string, n int) norm {
-	l := norm{eps: b.c.NormEpsilon, scale: b.weight(b.vector(name+".weight", n, uncut, 1))}
+	l := norm{eps: b.c.NormEpsilon, scale: b.weight(b.ofRows(b.vector(name+".weight", n, uncut, 1)))}
 	if b.c.Norm == model.LayerNorm {
-		l.shift = b.weight(b.vector(name+".bias", n, uncut, 0))
+		l.shift = b.weight(b.ofRows(b.vector(name+".bias", n, uncut, 0)))
 	}
 	return l
+}
+
+// ofRows marks a parameter that works on the rows of the residual stream: where those are split over the tensor axis, its
+// ranks' gradients are terms of a sum.
+func (b *builder) ofRows(p *Param) *Param {
+	if b.r.scattered() {
+		p.Terms |= mesh.Of(mesh.TP)
+	}
+	return p
 }
 
 // headNorm declares a norm of the query or key heads. Ranks of the tensor axis share it and have different heads, so
@@ -174,22 +196,26 @@ func (b *builder) headNorm(name string) *norm {
 type part struct {
 	name string
 	out  int
+	by   split
 }
 
 // linear declares a matrix with adjacent parts.
-func (b *builder) linear(s split, in int, std float64, parts ...part) Linear {
+func (b *builder) linear(in int, std float64, parts ...part) Linear {
 	params := make([]*Param, len(parts))
 	for i, p := range parts {
-		params[i] = b.matrix(p.name, Matrix, p.out, in, s, std)
+		params[i] = b.matrix(p.name, Matrix, p.out, in, p.by, std)
 	}
 	return Linear{weight: b.weight(params...)}
 }
 
-// bias declares the adjacent biases of a matrix.
-func (b *builder) bias(s split, parts ...part) *weight {
+// bias declares the adjacent biases of a matrix; those of one that is split by input features are whole.
+func (b *builder) bias(parts ...part) *weight {
 	params := make([]*Param, len(parts))
 	for i, p := range parts {
-		params[i] = b.vector(p.name+".bias", p.out, s, 0)
+		if p.by == byIn {
+			p.by = uncut
+		}
+		params[i] = b.vector(p.name+".bias", p.out, p.by, 0)
 	}
 	return b.weight(params...)
 }

@@ -31,15 +31,26 @@
 //
 // # The tensor axis
 //
-// A layer communicates in four places, all of them no-ops for a group of one:
+// TP ranks share every layer's heads, feed-forward features and vocabulary. A layer communicates in four places, all of
+// them no-ops for a group of one. T rows, rank by rank the collective that restores one device's result:
 //
-//	what                        split             collective that restores one device's result
-//	[Embedding.Forward]         vocabulary        all-reduce of y
-//	[Row.Forward]               input features    all-reduce of y
-//	[Column.Input]              output features   all-reduce of dx
-//	[Head]                      vocabulary        all-reduce of the softmax's maximum and sum, the target's logit, and dx
+//	what                 split            without                        with sequence parallelism
+//	[Embedding]          vocabulary       all-reduce of y                reduce-scatter of y; all-gather of dy
+//	[Column]             output features  all-reduce of dx               all-gather of x, twice; reduce-scatter of dx
+//	[Row]                input features   all-reduce of y                reduce-scatter of y; all-gather of dy
+//	[Head]               vocabulary       all-reduce of dx               all-gather of x; reduce-scatter of dx
+//	                                      and of the softmax's maximum and sum and the target's logit, [T] each
 //
-// All of them are on the critical path.
+// Without sequence parallelism the residual stream, and all that is computed on it, is the same on every rank of the
+// axis. With it ([Rank].SequenceParallel) every rank has a block of the T rows, and the norms' scales and the position table,
+// which work on these rows, have gradients that are terms of a sum over the axis. A whole all-reduce moves as much as the
+// pair; the second gather of a column's input is the price for not keeping it.
+//
+// Where there are fewer key-value heads than ranks, TP/K neighbours hold the same head for different query heads; the
+// gradients of their copies are terms of a sum over [Groups].Twins.
+//
+// All of this is on the critical path, but with [Rank].Chunks what belongs to a product moves in parts while other parts are
+// computed, with the same bits as at once.
 //
 // # The context axis
 //

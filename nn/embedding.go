@@ -35,11 +35,12 @@ func (l *Embedding) Forward(r *Rank, b *Batch, _ *tensor.Tensor) (*tensor.Tensor
 	r.Arena.At(l.name)
 	y := r.activation(b.rows(), l.tokens.value.Dim(1)) // [T H]
 	r.Dev.Embed(y, l.tokens.value, b.Tokens, l.start)
-	reduce(r.Groups.Tensor, y, tensor.Sum)
+	y = r.scatterSum(y)
 	if l.positions != nil {
-		p := r.activation(y.Rows(), y.Cols())
-		r.Dev.Embed(p, l.positions.value, l.where(r, b), 0)
+		p, where := r.activation(y.Rows(), y.Cols()), l.where(r, b)
+		r.Dev.Embed(p, l.positions.value, where, 0)
 		r.Dev.Add(y, p)
+		where.Free()
 		p.Free()
 	}
 	if b.Mode == Evaluate {
@@ -50,11 +51,17 @@ func (l *Embedding) Forward(r *Rank, b *Batch, _ *tensor.Tensor) (*tensor.Tensor
 	return y, s
 }
 
-// where is the position of every token of the batch.
+// where is a view of the positions of this rank's rows of the residual stream.
 func (l *Embedding) where(r *Rank, b *Batch) *tensor.Tensor {
-	if b.Positions != nil {
-		return b.Positions
+	all, rows := b.Positions, r.own(b.rows())
+	if all == nil {
+		all = l.count(r, b)
 	}
+	return all.Slice(rows.Start, rows.Stop)
+}
+
+// count is the positions of a batch that does not give them.
+func (l *Embedding) count(r *Rank, b *Batch) *tensor.Tensor {
 	if l.counted != nil && l.counted.Len() == b.rows() && l.period == b.sequence() {
 		return l.counted
 	}
@@ -70,9 +77,13 @@ func (l *Embedding) where(r *Rank, b *Batch) *tensor.Tensor {
 func (l *Embedding) Backward(r *Rank, dy *tensor.Tensor, saved Saved) *tensor.Tensor {
 	r.Arena.At(l.name)
 	s := saved.(*embeddingSaved)
-	r.Dev.EmbedBackward(l.tokens.sum(r), dy, s.batch.Tokens, l.start)
+	all := r.gather(dy, s.batch.rows())
+	r.Dev.EmbedBackward(l.tokens.sum(r), all, s.batch.Tokens, l.start)
+	drop(all, dy)
 	if l.positions != nil {
-		r.Dev.EmbedBackward(l.positions.sum(r), dy, l.where(r, s.batch), 0)
+		where := l.where(r, s.batch)
+		r.Dev.EmbedBackward(l.positions.sum(r), dy, where, 0)
+		where.Free()
 	}
 	dy.Free()
 	s.Free()

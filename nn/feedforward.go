@@ -80,7 +80,7 @@ func (l *FeedForward) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tens
 	s.layer, s.x = l, x
 	n := r.activation(x.Rows(), x.Cols())
 	s.stats = l.norm.forward(r, whole(n), whole(x))
-	s.u = l.up.Forward(r, n)
+	s.u = l.up.Forward(r, n, b.rows())
 	n.Free()
 	h := l.act.forward(r, s.u, l.down.weight.value.Dim(1)) // [T F]
 	y := l.down.Forward(r, h, x)
@@ -96,16 +96,16 @@ func (l *FeedForward) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tens
 func (l *FeedForward) Backward(r *Rank, dy *tensor.Tensor, saved Saved) *tensor.Tensor {
 	r.Arena.At(l.name)
 	s := saved.(*feedForwardSaved)
-	dh := l.down.Input(r, dy) // [T F]
+	dh, all := l.down.Input(r, dy, s.u.Rows()) // [T F]
 	h := l.act.backward(r, dh, s.u)
 	dh.Free()
-	r.WeightGradKeep(&l.down.Linear, dy, h)
+	l.down.Grad(r, all, dy, h)
 	du := s.u
 	s.u = nil
-	dn := l.up.Input(r, du) // [T H]
+	dn := l.up.Input(r, du)
 	n := l.norm.residual(r, dy, dn, s.x, s.stats)
 	s.stats = normStats{}
-	r.WeightGrad(&l.up.Linear, du, n)
+	l.up.Grad(r, du, n)
 	s.Free()
 	return dy
 }

@@ -93,47 +93,61 @@ func (l *Head) Backward(r *Rank, _ *tensor.Tensor, saved Saved) *tensor.Tensor {
 	return dx
 }
 
-// pass goes through the rows of x and returns the sum of the loss. With dx it runs the backward as well.
+// pass goes through the rows of x and returns the sum of the loss over all rows. With dx it runs the backward as well.
+//
+// Under sequence parallelism a chunk is the same rows of every rank's block: each rank normalises its own, and what follows
+// is of all.
 func (l *Head) pass(r *Rank, b *Batch, dx, x *tensor.Tensor) (loss float64) {
-	rows := l.rows(r, x.Rows())
-	w := l.workspace(r, rows, x.Cols())
-	for lo := 0; lo < x.Rows(); lo += rows {
-		hi := min(lo+rows, x.Rows())
-		loss += l.part(r, b, w.first(hi-lo), dx, x, lo, hi)
+	rows := b.rows()
+	step := l.step(r, rows)
+	w := l.workspace(r, r.piece(rows, 0, step), x.Cols())
+	for lo := 0; lo < r.longest(rows); lo += step {
+		loss += l.part(r, b, &w, dx, x, r.piece(rows, lo, lo+step))
 	}
 	w.free()
 	return loss
 }
 
-// rows is the number of rows of a chunk, such that chunks are about equal.
-func (l *Head) rows(r *Rank, rows int) int {
+// step is the number of rows of a rank in a chunk, such that chunks are about equal.
+func (l *Head) step(r *Rank, rows int) int {
 	const least = 64 // fewer waste the matrix product on loading the weight
-	most := max(least, l.chunk/(l.linear.weight.value.Dim(0)*wide(r.DType).Size()))
+	most := max(least, l.chunk/(l.linear.out()*wide(r.DType).Size()))
 	chunks := (rows + most - 1) / most
-	return (rows + chunks - 1) / chunks
+	return (r.longest(rows) + chunks - 1) / chunks
 }
 
-// part handles rows [lo, hi) of x and returns their loss.
-func (l *Head) part(r *Rank, b *Batch, w headWorkspace, dx, x *tensor.Tensor, lo, hi int) float64 {
+// part handles a piece of x and returns the loss of all ranks' rows of it.
+func (l *Head) part(r *Rank, b *Batch, all *headWorkspace, dx, x *tensor.Tensor, p piece) float64 {
+	w, targets := all.first(p), r.targets(b, p)
 	defer w.free()
-	xs, targets := x.RowRange(lo, hi), b.Targets.Slice(lo, hi)
-	defer xs.Free()
 	defer targets.Free()
+	xs := x.RowRange(p.lo, p.hi)
+	defer xs.Free()
 	l.norm.again(r, whole(w.n), whole(xs), w.stats)
-	r.Dev.MatMul(tensor.MatMul{C: w.logits, A: w.n, B: l.linear.weight.value, TransB: true})
+	n := r.gather(w.n, p.all)
+	defer drop(n, w.n)
+	r.Dev.MatMul(tensor.MatMul{C: w.logits, A: n, B: l.linear.weight.value, TransB: true})
 	top := l.softmax(r, w, targets)
 	loss := r.Dev.Loss(top, w.sum, w.target, targets)
-	if dx == nil {
-		return loss
+	if dx != nil {
+		r.Dev.LossBackward(w.logits, top, w.sum, targets, l.start, b.Scale)
+		l.linear.weightGrad(r, w.logits, n)
+		dxs := dx.RowRange(p.lo, p.hi)
+		l.input(r, w, dxs, xs)
+		dxs.Free()
 	}
-	r.Dev.LossBackward(w.logits, top, w.sum, targets, l.start, b.Scale)
-	l.linear.weightGrad(r, w.logits, w.n)
-	dxs := dx.RowRange(lo, hi)
-	r.Dev.MatMul(tensor.MatMul{C: dxs, A: w.logits, B: l.linear.weight.value})
-	reduce(r.Groups.Tensor, dxs, tensor.Sum)
-	l.norm.backward(r, tensor.NormBackward{DX: whole(dxs), DY: whole(dxs), X: whole(xs)}, w.stats)
-	dxs.Free()
 	return loss
+}
+
+// input sets dx to the gradient of the rows x, given that of the logits.
+func (l *Head) input(r *Rank, w headWorkspace, dx, x *tensor.Tensor) {
+	dn := dx
+	if r.scattered() {
+		dn = r.activation(w.logits.Rows(), dx.Cols())
+	}
+	dn = r.sum(tensor.MatMul{C: dn, A: w.logits, B: l.linear.weight.value}, epilogue{})
+	l.norm.backward(r, tensor.NormBackward{DX: whole(dx), DY: whole(dn), X: whole(x)}, w.stats)
+	drop(dn, dx)
 }
 
 // softmax fills the statistics of a chunk of logits over the whole vocabulary and returns the rows' maximum.
@@ -162,22 +176,23 @@ func (l *Head) Logits(r *Rank, x *tensor.Tensor) *tensor.Tensor {
 	return logits
 }
 
-// headWorkspace is the memory of one chunk of C rows.
+// headWorkspace is the memory of one chunk: C rows of this rank, of CA rows of all.
 type headWorkspace struct {
 	n                     *tensor.Tensor // [C H]
-	logits                *tensor.Tensor // [C V/TP], full precision; then their gradient
-	top, all, sum, target *tensor.Tensor // [C]; all only where the vocabulary is split
+	logits                *tensor.Tensor // [CA V/TP], full precision; then their gradient
+	top, all, sum, target *tensor.Tensor // [CA]; all only where the vocabulary is split
 	stats                 normStats      // [C]
 }
 
-func (l *Head) workspace(r *Rank, rows, hidden int) headWorkspace {
+func (l *Head) workspace(r *Rank, p piece, hidden int) headWorkspace {
+	rows, all := p.hi-p.lo, p.all
 	w := headWorkspace{
 		n:      r.activation(rows, hidden),
-		logits: r.statistics(rows, l.linear.weight.value.Dim(0)),
-		top:    r.statistics(rows), sum: r.statistics(rows), target: r.statistics(rows),
+		logits: r.statistics(all, l.linear.out()),
+		top:    r.statistics(all), sum: r.statistics(all), target: r.statistics(all),
 	}
 	if degree(r.Groups.Tensor) > 1 {
-		w.all = r.statistics(rows)
+		w.all = r.statistics(all)
 	}
 	w.stats.rstd = r.statistics(rows, 1)
 	if l.norm.shift != nil {
@@ -186,9 +201,10 @@ func (l *Head) workspace(r *Rank, rows, hidden int) headWorkspace {
 	return w
 }
 
-// first is a view of the first rows.
-func (w headWorkspace) first(rows int) headWorkspace {
-	part := func(t *tensor.Tensor) *tensor.Tensor {
+// first is a view of the first rows, as many as a piece has.
+func (w *headWorkspace) first(p piece) headWorkspace {
+	rows := p.hi - p.lo
+	part := func(t *tensor.Tensor, rows int) *tensor.Tensor {
 		if t == nil {
 			return nil
 		}
@@ -198,12 +214,12 @@ func (w headWorkspace) first(rows int) headWorkspace {
 		if t == nil {
 			return nil
 		}
-		return t.Slice(0, rows)
+		return t.Slice(0, p.all)
 	}
 	return headWorkspace{
-		n: part(w.n), logits: part(w.logits),
+		n: part(w.n, rows), logits: part(w.logits, p.all),
 		top: line(w.top), all: line(w.all), sum: line(w.sum), target: line(w.target),
-		stats: normStats{mean: part(w.stats.mean), rstd: part(w.stats.rstd)},
+		stats: normStats{mean: part(w.stats.mean, rows), rstd: part(w.stats.rstd, rows)},
 	}
 }
 

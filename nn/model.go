@@ -93,8 +93,10 @@ func (m *Model) Evaluate(r *Rank, b *Batch) { m.Chunks[0].Evaluate(r, b, nil) }
 // Logits computes the logits that follow token `row` of every sequence: [B V/TP] in full precision, this rank's part
 // of the vocabulary. The caller owns the result.
 func (m *Model) Logits(r *Rank, b *Batch, row int) *tensor.Tensor {
-	x := m.Chunks[0].hidden(r, b)
-	defer x.Free()
+	mine := m.Chunks[0].hidden(r, b)
+	defer mine.Free()
+	x := r.gather(mine, b.rows())
+	defer drop(x, mine)
 	n := b.rows() / b.sequence()
 	last := r.activation(n, x.Cols())
 	defer last.Free()

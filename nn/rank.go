@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"fmt"
+
 	"carve/comm"
 	"carve/mesh"
 	"carve/tensor"
@@ -20,6 +22,15 @@ type Rank struct {
 	// Context is how attention works over Groups.Context.
 	Context Context
 
+	// SequenceParallel splits the rows of the residual stream over the tensor axis between the regions that it splits by
+	// features: x given to and returned by every layer is then this rank's block of rows. No effect on a tensor axis of 1.
+	SequenceParallel bool
+	// Chunks is the number of parts in which a product next to a collective of the tensor axis is computed, so that the
+	// parts are under way while others are computed; 0 and 1 mean all at once. With sequence parallelism a part is one
+	// rank's rows, whatever the number.
+	Chunks int
+
+	flights   *flights   // spare ones; Build makes it
 	later     *Pass      // that takes products which are put off; nil when none are
 	inspector *Inspector // of what passes through; nil for none
 }
@@ -38,10 +49,44 @@ type Groups struct {
 	Expert *comm.Group
 	// Pipeline joins the ranks that hold the stages of one pipeline ([mesh.PP]), by their coordinate.
 	Pipeline *comm.Group
+	// Twins joins the ranks of the tensor axis that hold the same key-value heads, where there are fewer heads than ranks.
+	// [Build] makes it, when it knows the heads.
+	Twins *comm.Group
+
+	endpoint comm.Endpoint // of which Twins is made
+}
+
+// Shared is the group of the tensor axis whose ranks have other terms of the gradient of the same part of p, or nil where
+// there is none: the sum over it completes the gradient.
+func (g Groups) Shared(p *Param) *comm.Group {
+	switch {
+	case !p.Terms.Has(mesh.TP):
+		return nil
+	case p.Spec[mesh.TP].Kind == mesh.Sharded:
+		return g.Twins
+	}
+	return g.Tensor
+}
+
+// joinTwins makes the group of the copies of key-value heads on a tensor axis with more ranks than heads.
+func (g *Groups) joinTwins(keyHeads int) error {
+	tp := degree(g.Tensor)
+	if tp <= keyHeads || g.Twins != nil {
+		return nil
+	}
+	copies := tp / keyHeads
+	if g.endpoint == nil {
+		return fmt.Errorf("nn: tensor degree %d needs a group of the %d ranks with the same of %d key-value heads; make the groups with JoinGroups", tp, copies, keyHeads)
+	}
+	first := g.Tensor.Rank() / copies * copies
+	var err error
+	g.Twins, err = g.endpoint.Group("twins", g.Tensor.Ranks()[first:first+copies])
+	return err
 }
 
 // JoinGroups makes the groups of a rank on a mesh; those of one member are nil.
 func JoinGroups(e comm.Endpoint, m mesh.Mesh) (g Groups, err error) {
+	g.endpoint = e
 	for _, one := range []struct {
 		group **comm.Group
 		name  string

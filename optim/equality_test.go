@@ -28,15 +28,17 @@ func layouts() []layout {
 		{dp: 2, mode: optim.Naive},
 		{tp: 2},
 		{dp: 2, tp: 2, micro: 2},
+		{tp: 4}, // two ranks hold each key-value head of qwen3
+		{dp: 2, tp: 4, rows: true},
 	}
 	if racing {
-		return []layout{all[5], all[8]}
+		return []layout{all[5], all[10]}
 	}
 	return all
 }
 
 func (l layout) String() string {
-	return fmt.Sprintf("dp=%d,tp=%d,micro=%d,mode=%d,bucket=%d,dtype=%v", l.dp, l.tp, l.micro, l.mode, l.bucket, l.dtype)
+	return fmt.Sprintf("dp=%d,tp=%d,sp=%v,micro=%d,mode=%d,bucket=%d,dtype=%v", l.dp, l.tp, l.rows, l.micro, l.mode, l.bucket, l.dtype)
 }
 
 func TestEqualsOneRank(t *testing.T) {
@@ -91,6 +93,8 @@ func TestFaultsAreCaught(t *testing.T) {
 		{"a bucket reduced twice", layout{dp: 2, fault: doubledData}},
 		{"a bucket averaged", layout{dp: 2, fault: averagedData}},
 		{"a tensor-parallel sum not made", layout{tp: 2, fault: droppedTensor}},
+		{"a tensor-parallel sum of rows not made", layout{tp: 2, rows: true, fault: droppedTensor}},
+		{"copies of a key-value head not summed", layout{tp: 4, fault: droppedTwins}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.layout.dtype = tensor.FP64

@@ -15,12 +15,13 @@ const (
 	doubledData
 	averagedData
 	droppedTensor
+	droppedTwins
 )
 
 // plant wraps the groups' carriers.
 func (f fault) plant(g nn.Groups) nn.Groups {
 	switch f {
-	case none:
+	case none, droppedTwins:
 	case droppedData, doubledData, averagedData:
 		if g.Data != nil {
 			g.Data = g.Data.With(&faulty{Carrier: g.Data.Carrier(), fault: f})
@@ -29,6 +30,14 @@ func (f fault) plant(g nn.Groups) nn.Groups {
 		if g.Tensor != nil {
 			g.Tensor = g.Tensor.With(&faulty{Carrier: g.Tensor.Carrier(), fault: f})
 		}
+	}
+	return g
+}
+
+// plantTwins wraps the carrier of the group that Build makes.
+func (f fault) plantTwins(g nn.Groups) nn.Groups {
+	if f == droppedTwins {
+		g.Twins = g.Twins.With(&faulty{Carrier: g.Twins.Carrier(), fault: f})
 	}
 	return g
 }
@@ -47,7 +56,7 @@ func (f *faulty) Start(c comm.Call) comm.Work {
 		return f.Carrier.Start(c)
 	}
 	switch f.fault {
-	case droppedData, droppedTensor:
+	case droppedData, droppedTensor, droppedTwins:
 		return comm.Work{}
 	case averagedData:
 		c.Reduce = tensor.Avg

@@ -2,7 +2,6 @@ package optim
 
 import (
 	"carve/comm"
-	"carve/mesh"
 	"carve/nn"
 	"carve/tensor"
 	"carve/unit"
@@ -32,13 +31,12 @@ type ReducerOptions struct {
 // A bucket is a run of whole units at least as large as asked for, made from the last unit to the first, in the
 // order in which the backward completes them. Its all-reduce runs in place on the flat gradient.
 type Reducer struct {
-	r       *nn.Rank
 	grad    *tensor.Tensor
 	group   *comm.Group
 	mode    Mode
 	clock   func() int64
 	buckets []*tensor.Tensor // by the unit that completes it; nil for none
-	shared  []*tensor.Tensor // gradients that are also terms of a sum over the tensor axis
+	shared  []shared         // gradients that are also terms of a sum over the tensor axis, or a part of it
 	works   []comm.Work
 	exposed int64
 }
@@ -52,7 +50,7 @@ func NewReducer(r *nn.Rank, m *nn.Model, o ReducerOptions) *Reducer {
 		o.Clock = func() int64 { return 0 }
 	}
 	d := &Reducer{
-		r: r, grad: m.Grad, group: r.Groups.Data, mode: o.Mode, clock: o.Clock,
+		grad: m.Grad, group: r.Groups.Data, mode: o.Mode, clock: o.Clock,
 		buckets: make([]*tensor.Tensor, len(m.Units)), works: make([]comm.Work, 0, len(m.Units)),
 	}
 	for i, hi := range bucketEnds(m.Units, m.Grad.DType(), o.Bucket) {
@@ -61,11 +59,17 @@ func NewReducer(r *nn.Rank, m *nn.Model, o ReducerOptions) *Reducer {
 		}
 	}
 	for _, p := range m.Params() {
-		if r.Groups.Tensor != nil && p.Terms.Has(mesh.TP) {
-			d.shared = append(d.shared, p.Grad)
+		if g := r.Groups.Shared(p); g != nil {
+			d.shared = append(d.shared, shared{g, p.Grad})
 		}
 	}
 	return d
+}
+
+// shared is a gradient whose terms are summed over a group.
+type shared struct {
+	group *comm.Group
+	grad  *tensor.Tensor
 }
 
 // bucketEnds returns, by unit, the end of the bucket that the unit completes, or -1.
@@ -102,8 +106,8 @@ func (d *Reducer) Finish() {
 	if d.mode == Naive && !d.alone() {
 		nn.Must(d.group.AllReduce(d.grad, tensor.Sum))
 	}
-	for _, g := range d.shared {
-		nn.Must(d.r.Groups.Tensor.AllReduce(g, tensor.Sum))
+	for _, s := range d.shared {
+		nn.Must(s.group.AllReduce(s.grad, tensor.Sum))
 	}
 	d.exposed = d.clock() - start
 }

@@ -21,6 +21,7 @@ type layout struct {
 	mode          optim.Mode
 	bucket        unit.Bytes
 	fault         fault
+	rows          bool // sequence parallelism
 }
 
 // job is what a run computes, whatever its layout.
@@ -115,10 +116,11 @@ func (j job) worker(e comm.Endpoint, grid mesh.Mesh, l layout) *worker {
 	a := tensor.NewArena(j.arena)
 	r := &nn.Rank{
 		Dev: tensor.NewCPU(a, j.threads), Arena: a, Mesh: grid, At: grid.Coordinates(e.Rank()), Groups: groups,
-		Token: e.Token(), DType: l.dtype, Seed: 3,
+		Token: e.Token(), DType: l.dtype, Seed: 3, SequenceParallel: l.rows,
 	}
 	m, err := nn.Build(r, j.config, nn.Options{})
 	nn.Must(err)
+	r.Groups = l.fault.plantTwins(r.Groups)
 	m.Init(r)
 	w := &worker{job: j, layout: l, r: r, m: m}
 	w.reducer = optim.NewReducer(r, m, optim.ReducerOptions{Mode: l.mode, Bucket: max(l.bucket, 1)})

@@ -1,0 +1,136 @@
+package nn_test
+
+import (
+	"fmt"
+	"testing"
+
+	"carve/comm"
+	"carve/mesh"
+	"carve/model"
+	"carve/nn"
+	"carve/tensor"
+)
+
+// tensorLayout is a layout of the tensor axis.
+type tensorLayout struct {
+	tp, dp, cp int
+	rows       bool // sequence parallelism
+	chunks     int
+}
+
+func (l tensorLayout) String() string {
+	return fmt.Sprintf("tp=%d,dp=%d,cp=%d,sp=%v,chunks=%d", l.tp, l.dp, l.cp, l.rows, l.chunks)
+}
+
+// layout is l with a further change to every rank, or none.
+func (l tensorLayout) layout(change func(*nn.Rank, comm.Endpoint)) layout {
+	return layout{
+		degrees: mesh.Degrees{mesh.TP: l.tp, mesh.DP: l.dp, mesh.CP: l.cp}, dtype: tensor.FP64,
+		plant: func(r *nn.Rank, e comm.Endpoint) {
+			r.SequenceParallel, r.Chunks = l.rows, l.chunks
+			if change != nil {
+				change(r, e)
+			}
+		},
+	}
+}
+
+// tensorJob has 21 rows over a vocabulary of 19, which no degree divides, and eight query heads to two key-value
+// heads.
+func tensorJob() job {
+	c := change(llama(), func(c *model.Config) {
+		c.Architecture, c.QKNorm, c.Bias.QKV = model.Qwen3, model.HeadQKNorm, true
+		c.Heads, c.KVHeads = 8, 2
+	})
+	return job{config: c, sequences: 3, length: 7}
+}
+
+// TestTensorEqualsOneRank is the proof of the tensor axis: with and without sequence parallelism and chunks, with rows and
+// a vocabulary that do not divide, with several key-value heads a rank, one, and one that several ranks hold.
+func TestTensorEqualsOneRank(t *testing.T) {
+	j := tensorJob()
+	want := j.run(t, alone())
+	for _, tp := range []int{2, 4, 8} {
+		for _, rows := range []bool{false, true} {
+			for _, chunks := range []int{0, 3} {
+				l := tensorLayout{tp: tp, rows: rows, chunks: chunks}
+				if racing && (tp != 4 || chunks == 0) {
+					continue
+				}
+				if worst, where := j.run(t, l.layout(nil)).distance(want); worst > meshTolerance {
+					t.Errorf("%v: %s differs from one rank by %.1e", l, where, worst)
+				}
+			}
+		}
+	}
+}
+
+// TestTensorFamilies runs every kind of model: biases that are split and that are not, position tables, tied embeddings.
+func TestTensorFamilies(t *testing.T) {
+	for _, f := range families() {
+		j := job{config: f.config, sequences: 2, length: 7, documents: halves}
+		l := tensorLayout{tp: 2}
+		if f.config.Heads%2 != 0 {
+			l.tp = 3
+			j.config.FFN = 21
+		}
+		j.compareWithOne(t, l.layout(nil))
+		l.rows = true
+		j.compareWithOne(t, l.layout(nil))
+		l.dp = 2
+		j.compareWithOne(t, l.layout(nil))
+	}
+}
+
+// TestTensorWithContext runs both axes that split rows: the context axis has its positions of every sequence, and the tensor
+// axis blocks of these rows.
+func TestTensorWithContext(t *testing.T) {
+	j := contextJob()
+	j.documents = halves
+	j.compareWithOne(t, tensorLayout{tp: 2, cp: 2, rows: true}.layout(nil))
+	j.compareWithOne(t, tensorLayout{tp: 8, cp: 2, rows: true, chunks: 2}.layout(nil))
+}
+
+// TestTensorManyChunksOfLogits has 140 rows, so that the head works in three pieces, also of uneven blocks, and where
+// its backward is put off.
+func TestTensorManyChunksOfLogits(t *testing.T) {
+	j := tensorJob()
+	j.sequences, j.length = 20, 7
+	for _, o := range []nn.Options{{Logits: 1}, {Logits: 1, Head: nn.Split}} {
+		j.options = o
+		for _, tied := range []bool{false, true} {
+			j.config.TieEmbeddings = tied
+			j.compareWithOne(t, tensorLayout{tp: 8, rows: true}.layout(nil))
+			j.compareWithOne(t, tensorLayout{tp: 4, chunks: 2, rows: true}.layout(nil))
+		}
+	}
+}
+
+// TestTensorFewRows has fewer rows than ranks: some have none.
+func TestTensorFewRows(t *testing.T) {
+	j := tensorJob()
+	j.sequences, j.length = 1, 3
+	for _, chunks := range []int{1, 5} {
+		j.compareWithOne(t, tensorLayout{tp: 4, rows: true, chunks: chunks}.layout(nil))
+		j.compareWithOne(t, tensorLayout{tp: 4, chunks: chunks}.layout(nil))
+	}
+}
+
+// TestChunksGiveTheSameBits compares with the product that is computed and summed at once.
+func TestChunksGiveTheSameBits(t *testing.T) {
+	j := tensorJob()
+	j.sequences = 8
+	for _, rows := range []bool{false, true} {
+		l := tensorLayout{tp: 4, rows: rows}
+		want := j.run(t, narrow(l.layout(nil)))
+		l.chunks = 4
+		if worst, where := j.run(t, narrow(l.layout(nil))).distance(want); worst != 0 {
+			t.Errorf("%v: %s differs by %.1e", l, where, worst)
+		}
+	}
+}
+
+func narrow(l layout) layout {
+	l.dtype = tensor.FP32
+	return l
+}
