@@ -27,6 +27,8 @@ type Work struct {
 // Awaiter waits for operations that a carrier started.
 type Awaiter interface {
 	Await(ticket uint64) error
+	// Done tells, without waiting, whether Await would return nil at once.
+	Done(ticket uint64) bool
 }
 
 // NewWork makes the handle of an operation; for engines.
@@ -40,6 +42,9 @@ func (w Work) Wait() error {
 	}
 	return w.await.Await(w.ticket)
 }
+
+// Done tells, without waiting, whether the operation has finished: then Wait returns nil at once.
+func (w Work) Done() bool { return w.await == nil || w.await.Done(w.ticket) }
 
 // Group is one rank's handle of one process group. It is used by goroutines of that rank that hold
 // the rank's compute [Token].

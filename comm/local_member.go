@@ -39,6 +39,9 @@ type failedWork struct{ err error }
 
 func (f failedWork) Await(uint64) error { return f.err }
 
+// Done implements [Awaiter].
+func (f failedWork) Done(uint64) bool { return false }
+
 // check refuses an invalid call. The others would wait for this rank in vain, so the world ends.
 func (m *localMember) check(c *Call) error {
 	err := c.Validate(m.at, len(m.group.members))

@@ -150,6 +150,12 @@ type (
 func (p *localSend) Await(ticket uint64) error { return (*localPair)(p).await(p.from, Send, ticket) }
 func (p *localRecv) Await(ticket uint64) error { return (*localPair)(p).await(p.to, Recv, ticket) }
 
+// Done implements [Awaiter].
+func (p *localSend) Done(ticket uint64) bool { return (*localPair)(p).done.Load() >= ticket }
+
+// Done implements [Awaiter].
+func (p *localRecv) Done(ticket uint64) bool { return (*localPair)(p).done.Load() >= ticket }
+
 // await waits until the member at position at has sent, or received, the message.
 func (p *localPair) await(at int, op Op, ticket uint64) error {
 	m := &p.group.members[at]

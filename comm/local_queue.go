@@ -142,6 +142,13 @@ func (q *localQueue) Await(ticket uint64) error {
 	return nil
 }
 
+// Done implements [Awaiter].
+func (q *localQueue) Done(ticket uint64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.done >= ticket
+}
+
 // sleep waits for a change, without the token. The caller holds mu, which is given up meanwhile.
 func (q *localQueue) sleep(ticket uint64) {
 	token := q.member.endpoint.token

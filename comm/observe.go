@@ -244,6 +244,13 @@ func (c *observedCarrier) Await(ticket uint64) error {
 	return nil
 }
 
+// Done implements [Awaiter].
+func (c *observedCarrier) Done(ticket uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return ticket < c.first || c.flight(ticket).over
+}
+
 // settle counts the oldest operations that are over. The caller holds mu and the rank's token.
 func (c *observedCarrier) settle() {
 	for c.first < c.next && c.flight(c.first).over {

@@ -51,6 +51,8 @@ func (a after) Await(uint64) error {
 	return a.f()
 }
 
+func (a after) Done(uint64) bool { return false }
+
 // spoil changes the first element of what the operation has received.
 func spoil(g *comm.Group, c comm.Call) comm.Work {
 	w := g.Carrier().Start(c)
