@@ -61,6 +61,9 @@ var layers = []layer{
 	{"nn", "comm mesh model tensor unit", "", effects},
 	{"optim", "comm mesh nn tensor unit", "", effects},
 
+	// the step of a plan on one rank
+	{"parallel", "comm mesh nn optim plan schedule tensor unit", "", effects},
+
 	// durable state, samples, tokenizers
 	{"token", "", "", effects},
 	{"data", "token unit", "github.com/cespare/xxhash/v2", effects},
@@ -70,7 +73,7 @@ var layers = []layer{
 
 	// whole jobs
 	{
-		"train", "checkpoint cluster comm data internal/document mesh model nn optim plan tensor token trace unit",
+		"train", "checkpoint cluster comm data internal/document mesh model nn optim parallel plan tensor token trace unit",
 		"github.com/cespare/xxhash/v2", effects,
 	},
 

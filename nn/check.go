@@ -19,6 +19,12 @@ func (e *NonFiniteError) Error() string {
 		"use a lower learning rate, a longer warm-up, clipping, or fp32", e.What, e.Layer)
 }
 
+// Order is the place of the finding in a step: values come before outputs, outputs before the loss, and so on. Findings
+// of ranks of a pipeline are compared by it.
+func (e *NonFiniteError) Order() int {
+	return slices.Index([]string{"value", "output", "loss", "input gradient", "gradient"}, e.What)
+}
+
 // Inspector looks at what passes through a rank and remembers the first thing that is not finite. The passes go on, so
 // that ranks stay together.
 type Inspector struct {
@@ -49,13 +55,8 @@ func (i *Inspector) Gradients(m *Model) {
 	}
 }
 
-// Err is a *NonFiniteError for the first finding, or nil.
-func (i *Inspector) Err() error {
-	if i.first == nil {
-		return nil
-	}
-	return i.first
-}
+// First is the first finding, or nil.
+func (i *Inspector) First() *NonFiniteError { return i.first }
 
 // look inspects a tensor, which may be nil. A nil inspector sees nothing.
 func (i *Inspector) look(layer, what string, t *tensor.Tensor) {
@@ -81,5 +82,8 @@ func (m *Model) Check(r *Rank, b *Batch) error {
 	m.Begin()
 	m.Backward(watched, m.Forward(watched, b), nil)
 	i.Gradients(m)
-	return i.Err()
+	if i.first == nil {
+		return nil
+	}
+	return i.first
 }

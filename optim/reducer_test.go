@@ -33,6 +33,8 @@ func (s *slowLink) Await(ticket uint64) error {
 	return nil
 }
 
+func (s *slowLink) Done(ticket uint64) bool { return s.now >= s.until[ticket] }
+
 func (s *slowLink) Do(c comm.Call) error { return s.Start(c).Wait() }
 
 // TestOverlap lets the backward of every unit take as long as the reduction of the largest. All but the last bucket are

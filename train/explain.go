@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"carve/nn"
 	"carve/tensor"
@@ -26,14 +27,15 @@ func (e *NonFiniteError) Error() string {
 
 func (e *NonFiniteError) Unwrap() error { return e.First }
 
-// explain looks for the first non-finite number, by a second pass through the micro-batch that showed one, or the
-// last. Every rank calls it; the first that finds one returns the error, and the others are cancelled by it.
+// explain looks for the first non-finite number, by the forward and backward of the step once more. Every rank calls it;
+// the one that found the earliest returns the error, and the others are cancelled by it.
 func (w *worker) explain(what string) error {
 	w.enter(searching)
-	b := w.micro(w.suspect)
-	found := w.model.Check(w.rank, &b.Batch)
-	b.free()
-	finder, err := w.lowest(found != nil)
+	found, err := w.engine.Inspect()
+	if err != nil {
+		return err
+	}
+	finder, err := w.earliest(found)
 	if err != nil {
 		return err
 	}
@@ -46,22 +48,23 @@ func (w *worker) explain(what string) error {
 	return w.world.Barrier() // ends with the finder's error
 }
 
-// lowest is the lowest rank for which a condition holds, or -1.
-func (w *worker) lowest(holds bool) (int, error) { //nolint:revive // a number that is sent, not a way to behave
+// earliest is the rank whose finding is the earliest in the order of a step, or -1 when no rank found anything.
+func (w *worker) earliest(found *nn.NonFiniteError) (int, error) {
+	world := w.world.Size()
+	none := int32(math.MaxInt32)
 	mine := w.rank.Arena.New(tensor.Communication, tensor.Int32, 1)
 	defer mine.Free()
-	none := int32(w.world.Size())
 	mine.I32()[0] = none
-	if holds {
-		mine.I32()[0] = int32(w.end.Rank())
+	if found != nil {
+		mine.I32()[0] = int32(found.Order()*world + w.end.Rank())
 	}
-	if w.world.Size() > 1 {
+	if world > 1 {
 		if err := w.world.AllReduce(mine, tensor.Min); err != nil {
 			return 0, err
 		}
 	}
-	if lowest := mine.I32()[0]; lowest < none {
-		return int(lowest), nil
+	if first := mine.I32()[0]; first < none {
+		return int(first) % world, nil
 	}
 	return -1, nil
 }

@@ -116,11 +116,10 @@ func TestRankFailure(t *testing.T) {
 		{"panic", func(*job) {}, func(ctx context.Context, w *worker) error {
 			err := steps(ctx, w, 3)
 			if w.end.Rank() == 1 {
-				w.enter(updating)
-				w.optimizer = nil
+				w.engine = nil
 			}
 			return errors.Join(err, steps2(ctx, w))
-		}, 1, "rank 1 failed: train: step 4, in optimizer: panic: runtime error: invalid memory address"},
+		}, 1, "rank 1 failed: train: step 4, in data: panic: runtime error: invalid memory address"},
 		{"memory", func(j *job) { j.arenaLimit = limit }, func(ctx context.Context, w *worker) error {
 			err := steps(ctx, w, 3)
 			if w.end.Rank() == 3 {

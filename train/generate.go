@@ -10,6 +10,7 @@ import (
 
 	"carve/checkpoint"
 	"carve/nn"
+	"carve/parallel"
 	"carve/plan"
 	"carve/tensor"
 	"carve/token"
@@ -114,7 +115,7 @@ func (w *writer) load(c *checkpoint.Checkpoint, cores int) error {
 		cores = runtime.GOMAXPROCS(0)
 	}
 	arena := tensor.NewArena(tensor.ArenaOptions{})
-	w.rank = &nn.Rank{Dev: tensor.NewCPU(arena, cores), Arena: arena, DType: dtypeOf(w.plan.Precision)}
+	w.rank = &nn.Rank{Dev: tensor.NewCPU(arena, cores), Arena: arena, DType: parallel.DType(w.plan.Precision)}
 	var err error
 	if w.model, err = nn.Build(w.rank, w.plan.Model.Config, nn.Options{Sequence: w.plan.Workload.Sequence}); err != nil {
 		return err

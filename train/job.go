@@ -8,7 +8,6 @@ import (
 	"carve/checkpoint"
 	"carve/comm"
 	"carve/data"
-	"carve/mesh"
 	"carve/plan"
 	"carve/trace"
 	"carve/unit"
@@ -107,7 +106,7 @@ func (w *worker) begin() (err error) {
 }
 
 // data is the rank's position among those that the samples are split over.
-func (w *worker) data() int { return w.rank.Mesh.Index(w.end.Rank(), mesh.Samples) }
+func (w *worker) data() int { return w.engine.Data() }
 
 // clock is nanoseconds of a clock that never goes back.
 func clock() func() int64 {

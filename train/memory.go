@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"carve/mesh"
+	"carve/parallel"
 	"carve/plan"
 	"carve/tensor"
 	"carve/unit"
@@ -20,7 +21,7 @@ import (
 // C is 1 where stages 1 (state), 2 (gradients) and 3 (parameters) shard over all copies, and for Muon's matrices.
 func LeastMemory(p plan.Plan) unit.Bytes {
 	n := p.Model.Config.Parameters().Total()
-	w := unit.Bytes(dtypeOf(p.Precision).Size())
+	w := unit.Bytes(parallel.DType(p.Precision).Size())
 	state := max(w, 4) * moments(p.Optimizer)
 	if p.Precision == plan.BF16 {
 		state += 4

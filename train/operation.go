@@ -1,6 +1,9 @@
 package train
 
-import "carve/trace"
+import (
+	"carve/parallel"
+	"carve/trace"
+)
 
 // operation is what a rank does, for its timeline and for the error of what fails.
 type operation uint8
@@ -11,11 +14,7 @@ const (
 	restoring
 	validating
 	loading
-	forward
-	backward
-	reducing
-	norming
-	updating
+	stepping
 	exchanging
 	saving
 	searching
@@ -25,8 +24,7 @@ const (
 func (o operation) String() string {
 	return [...]string{
 		building: "building of the model", restoring: "reading of the checkpoint", validating: "validation",
-		loading: "data", forward: "forward", backward: "backward", reducing: "gradient reduction", norming: "gradient norm",
-		updating: "optimizer", exchanging: "exchange of results", saving: "checkpoint",
+		loading: "data", stepping: "step", exchanging: "exchange of results", saving: "checkpoint",
 		searching: "search for the first non-finite number",
 	}[o]
 }
@@ -36,12 +34,20 @@ func (o operation) category() trace.Category {
 	switch o {
 	case loading:
 		return trace.Data
-	case reducing, exchanging:
+	case exchanging:
 		return trace.Comm
 	case restoring, saving:
 		return trace.Checkpoint
-	case building, validating, forward, backward, norming, updating, searching:
+	case building, validating, stepping, searching:
 		return trace.Compute
+	}
+	return trace.Compute
+}
+
+// categoryOf is what a phase's time goes into.
+func categoryOf(p parallel.Phase) trace.Category {
+	if p.Communicates() {
+		return trace.Comm
 	}
 	return trace.Compute
 }
@@ -52,7 +58,8 @@ type timeline struct {
 	now      func() int64
 	lane     trace.Lane
 	steps    trace.Lane
-	open     operation
+	open     string
+	into     trace.Category
 	since    trace.Tick
 	stepped  trace.Tick
 }
@@ -68,13 +75,15 @@ func newTimeline(rank int, now func() int64) *timeline {
 }
 
 // enter ends the operation under way and begins another.
-func (t *timeline) enter(o operation) {
+func (t *timeline) enter(name string, into trace.Category) {
 	if t == nil {
 		return
 	}
 	at := trace.Tick(t.now())
-	t.recorder.Span(trace.Span{Name: t.open.String(), Category: t.open.category(), Lane: t.lane, Start: t.since, End: at})
-	t.open, t.since = o, at
+	if t.open != "" {
+		t.recorder.Span(trace.Span{Name: t.open, Category: t.into, Lane: t.lane, Start: t.since, End: at})
+	}
+	t.open, t.into, t.since = name, into, at
 }
 
 // step ends a step and begins the next.

@@ -10,6 +10,7 @@ import (
 
 	"carve/checkpoint"
 	"carve/data"
+	"carve/parallel"
 	"carve/plan"
 	"carve/trace"
 	"carve/unit"
@@ -146,7 +147,7 @@ func (s *session) job(c *corpus, m *metrics) *job {
 	}
 	j.report = &report{
 		sink: tee{m, s.Sink}, plan: s.plan, val: m.val, last: Step{Loss: m.loss},
-		peak: s.Peak.Of(dtypeOf(s.plan.Precision)) * unit.FLOPsPerSecond(min(s.Cores, world*j.threads)),
+		peak: s.Peak.Of(parallel.DType(s.plan.Precision)) * unit.FLOPsPerSecond(min(s.Cores, world*j.threads)),
 		keep: func(p plan.Plan) error { return s.Directory.write(planFile, plan.Encode(p)) },
 	}
 	return j

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 
+	"carve/mesh"
 	"carve/tensor"
 )
 
@@ -32,20 +33,24 @@ func (w *worker) validate(step int) error {
 
 // evaluate adds up the loss of this rank's share, and the tokens that count.
 func (w *worker) evaluate() (loss, count float64, err error) {
-	b := w.micro(0)
-	defer b.free()
+	tokens, targets := w.engine.EvaluationTokens(), w.engine.EvaluationTargets()
 	w.held.Rewind()
 	for {
-		rows, err := w.held.Next(b.Tokens.I32(), b.Targets.I32())
+		rows, err := w.held.Next(tokens, targets)
 		if errors.Is(err, io.EOF) {
 			return loss, count, nil
 		}
 		if err != nil {
 			return 0, 0, err
 		}
-		w.model.Evaluate(w.rank, &b.Batch)
-		loss += b.Loss
-		count += float64(rows * w.plan.Workload.Sequence)
+		part, err := w.engine.Evaluate()
+		if err != nil {
+			return 0, 0, err
+		}
+		loss += part
+		if w.engine.Counts() {
+			count += float64(rows * w.plan.Workload.Sequence / w.plan.Layout.Degrees[mesh.CP])
+		}
 	}
 }
 

@@ -1,0 +1,173 @@
+package parallel
+
+import (
+	"errors"
+	"fmt"
+
+	"carve/comm"
+	"carve/mesh"
+	"carve/nn"
+	"carve/optim"
+	"carve/plan"
+	"carve/tensor"
+	"carve/unit"
+)
+
+// Options say how a rank runs. Zero values choose defaults.
+type Options struct {
+	// Device makes the rank's device; nil means the cpu with Threads threads.
+	Device  func(*tensor.Arena) tensor.Device
+	Threads int
+	// ArenaLimit bounds the rank's memory; 0 means no bound.
+	ArenaLimit unit.Bytes
+	// Enter is told what the rank does from now on; nil means nobody is.
+	Enter func(Phase)
+}
+
+// Engine is one rank's part of a job. One goroutine uses it, the one that holds the rank's compute token.
+type Engine struct {
+	plan    plan.Plan
+	options Options
+	end     comm.Endpoint
+	rank    *nn.Rank
+	model   *nn.Model
+	world   *comm.Group
+
+	batches   *batches
+	pipeline  *pipeline
+	optimizer optim.Optimizer
+	reducer   *optim.Reducer
+	norm      *optim.Norm
+}
+
+// New makes the engine of a rank with the initial weights. When it fails, [Engine.Close] gives back what was made;
+// the engine is never nil.
+func New(end comm.Endpoint, p plan.Plan, o Options) (*Engine, error) {
+	if o.Enter == nil {
+		o.Enter = func(Phase) {}
+	}
+	if o.Device == nil {
+		o.Device = func(a *tensor.Arena) tensor.Device { return tensor.NewCPU(a, max(1, o.Threads)) }
+	}
+	e := &Engine{plan: p, options: o, end: end}
+	if err := Check(p); err != nil {
+		return e, err
+	}
+	arena := tensor.NewArena(tensor.ArenaOptions{Limit: o.ArenaLimit})
+	e.rank = &nn.Rank{Arena: arena, Token: end.Token(), DType: DType(p.Precision), Seed: p.Seed}
+	if err := e.join(); err != nil {
+		return e, err
+	}
+	e.rank.Dev = o.Device(arena)
+	return e, e.build()
+}
+
+// join finds the rank's place on the mesh and its groups.
+func (e *Engine) join() error {
+	m, err := e.plan.Layout.Mesh()
+	if err != nil {
+		return err
+	}
+	if have := e.end.Size(); have != m.World() {
+		return fmt.Errorf("parallel: a world of %d ranks for a layout of %d; start as many", have, m.World())
+	}
+	e.rank.Mesh, e.rank.At = m, m.Coordinates(e.end.Rank())
+	if e.rank.Groups, err = nn.JoinGroups(e.end, m); err != nil {
+		return err
+	}
+	e.world, err = e.end.Group("world", m.Group(0, mesh.Everything))
+	return err
+}
+
+// build makes the model, its optimizer and the buffers of a step.
+func (e *Engine) build() error {
+	p, r := e.plan, e.rank
+	pipe, err := newPipeline(e)
+	if err != nil {
+		return err
+	}
+	e.pipeline = pipe
+	e.model, err = nn.Build(r, p.Model.Config, nn.Options{
+		Sequence: p.Workload.Sequence, Chunks: pipe.stages(p.StageLayers()), Head: pipe.head(),
+	})
+	if err != nil {
+		return err
+	}
+	e.model.Init(r)
+	e.reducer = optim.NewReducer(r, e.model, optim.ReducerOptions{
+		Mode: reduceMode(p.Layout.Zero.Reduce), Bucket: p.Layout.Zero.Bucket,
+	})
+	e.norm = optim.NewNorm(r, e.model)
+	if e.optimizer, err = newOptimizer(r, e.model, p.Optimizer); err != nil {
+		return err
+	}
+	e.batches = newBatches(r, p)
+	return nil
+}
+
+// Close gives back the engine's memory and threads. Operations of other ranks on its tensors must have ended.
+func (e *Engine) Close() {
+	if e.rank == nil {
+		return
+	}
+	if e.rank.Dev != nil {
+		e.rank.Dev.Close()
+	}
+	e.rank.Arena.Close()
+}
+
+// Rank is where the layers run.
+func (e *Engine) Rank() *nn.Rank { return e.rank }
+
+// Model is this rank's part of the model.
+func (e *Engine) Model() *nn.Model { return e.model }
+
+// World is the group of all ranks.
+func (e *Engine) World() *comm.Group { return e.world }
+
+// Optimizer is the optimizer's state.
+func (e *Engine) Optimizer() optim.Optimizer { return e.optimizer }
+
+// Tokens and Targets are the samples of the rank's data share of a step, [M·B, S], whole sequences; the caller fills
+// them before every Step.
+func (e *Engine) Tokens() []int32 { return e.batches.tokens.I32() }
+
+// Targets are the tokens to predict; see [Engine.Tokens].
+func (e *Engine) Targets() []int32 { return e.batches.targets.I32() }
+
+// Data is the rank's position among those that the samples are split over.
+func (e *Engine) Data() int { return e.rank.Mesh.Index(e.end.Rank(), mesh.Samples) }
+
+// Counts tells whether this rank's loss and tokens count in sums over the world: it is the one of those with the same
+// positions of the same samples that has the head.
+func (e *Engine) Counts() bool { return e.rank.At[mesh.TP] == 0 && e.pipeline.hasHead() }
+
+// Check returns everything in a valid plan that the engine cannot run.
+func Check(p plan.Plan) error {
+	var faults []error
+	refuse := func(bad bool, what, remedy string) {
+		if bad {
+			faults = append(faults, fmt.Errorf("parallel: %s cannot be run; %s", what, remedy))
+		}
+	}
+	l := p.Layout
+	refuse(l.Degrees[mesh.CP] > 1, "context parallelism", "use cp 1")
+	refuse(l.Degrees[mesh.EP] > 1, "expert parallelism", "use ep 1")
+	refuse(l.Zero.Stage > plan.ShardOptimizer, "zero.stage "+l.Zero.Stage.String(), "use 0")
+	refuse(l.Zero.Reduce == plan.Server, "zero.reduce server", "use overlap or naive")
+	refuse(l.SequenceParallel && l.Degrees[mesh.TP] > 1, "sequence_parallel", "use false")
+	return errors.Join(faults...)
+}
+
+// DType is the dtype of parameters, activations and gradients.
+func DType(p plan.Precision) tensor.DType {
+	switch p {
+	case plan.BF16:
+		return tensor.BF16
+	case plan.FP32:
+		return tensor.FP32
+	case plan.FP64:
+		return tensor.FP64
+	}
+	panic(fmt.Sprintf("parallel: precision %d is not known", uint8(p)))
+}
