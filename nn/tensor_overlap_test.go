@@ -90,6 +90,9 @@ func (l *slowLink) Await(ticket uint64) error {
 	return err
 }
 
+// Done tells whether the rank's time has passed an operation's end.
+func (l *slowLink) Done(ticket uint64) bool { return int64(l.clock.Clock()) >= l.under[ticket].ends }
+
 // simulate runs a job over slow links and returns how long a rank took, and how long it waited for its links.
 func simulate(t *testing.T, rows bool, chunks int, hidden bool) (total, waited float64) {
 	t.Helper()
