@@ -28,6 +28,10 @@ func (r *Rank) own(n int) mesh.Range {
 	return r.block(n, r.Groups.Tensor.Rank())
 }
 
+// Rows is how many rows the residual stream has on this rank, for a micro-batch of n tokens here: the first dim of what
+// layers, and stages of a pipeline, give to each other.
+func (r *Rank) Rows(n int) int { return r.own(n).Len() }
+
 // longest is the most rows of the residual stream, of n in all, that a rank has.
 func (r *Rank) longest(n int) int {
 	if !r.scattered() {

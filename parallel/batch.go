@@ -31,7 +31,7 @@ func newBatches(r *nn.Rank, p plan.Plan) *batches {
 }
 
 // rows is the number of rows of a micro-batch's activations between layers on this rank.
-func (b *batches) rows(*nn.Rank) int { return b.micro[0].Tokens.Len() }
+func (b *batches) rows(r *nn.Rank) int { return r.Rows(b.micro[0].Tokens.Len()) }
 
 // cut gives every micro-batch this rank's positions of the samples.
 func (b *batches) cut() {

@@ -54,7 +54,10 @@ func New(end comm.Endpoint, p plan.Plan, o Options) (*Engine, error) {
 		return e, err
 	}
 	arena := tensor.NewArena(tensor.ArenaOptions{Limit: o.ArenaLimit})
-	e.rank = &nn.Rank{Arena: arena, Token: end.Token(), DType: DType(p.Precision), Seed: p.Seed}
+	e.rank = &nn.Rank{
+		Arena: arena, Token: end.Token(), DType: DType(p.Precision), Seed: p.Seed,
+		SequenceParallel: p.Layout.SequenceParallel,
+	}
 	if err := e.join(); err != nil {
 		return e, err
 	}
@@ -155,7 +158,6 @@ func Check(p plan.Plan) error {
 	refuse(l.Degrees[mesh.EP] > 1, "expert parallelism", "use ep 1")
 	refuse(l.Zero.Stage > plan.ShardOptimizer, "zero.stage "+l.Zero.Stage.String(), "use 0")
 	refuse(l.Zero.Reduce == plan.Server, "zero.reduce server", "use overlap or naive")
-	refuse(l.SequenceParallel && l.Degrees[mesh.TP] > 1, "sequence_parallel", "use false")
 	return errors.Join(faults...)
 }
 
