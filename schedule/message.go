@@ -21,12 +21,12 @@ type writer struct {
 
 // compute writes a computation between its receives and its sends.
 func (w *writer) compute(a Action) {
-	halves := a.halves()
-	for _, h := range halves {
+	halves, n := a.halves()
+	for _, h := range halves[:n] {
 		w.message(h, RecvActivation, RecvGradient)
 	}
 	w.list = append(w.list, a)
-	for _, h := range halves {
+	for _, h := range halves[:n] {
 		w.message(h, SendActivation, SendGradient)
 	}
 }
@@ -46,16 +46,17 @@ func (w *writer) message(h Half, activation, gradient Op) {
 	}
 }
 
-// halves returns the single computations that a does: two for a pair, one for another computation, none for a message.
-func (a Action) halves() []Half {
+// halves returns the single computations that a does, and how many: two for a pair, one for another computation, none for
+// a message.
+func (a Action) halves() (halves [2]Half, n int) {
 	switch a.Op {
 	case Pair:
-		return []Half{{Forward, a.Micro, a.Chunk}, a.With}
+		return [2]Half{{Forward, a.Micro, a.Chunk}, a.With}, 2
 	case Forward, Backward, Input, Weight:
-		return []Half{{a.Op, a.Micro, a.Chunk}}
+		return [2]Half{{a.Op, a.Micro, a.Chunk}}, 1
 	case SendActivation, RecvActivation, SendGradient, RecvGradient:
 	}
-	return nil
+	return halves, 0
 }
 
 // Peer returns the other end of a message of a place: where a SendActivation or RecvGradient finds the next stage, a

@@ -49,11 +49,14 @@ type Half struct {
 	Chunk int
 }
 
+// String writes F3, or F3.1 for chunk 1.
+func (h Half) String() string { return h.Op.String() + item(h.Micro, h.Chunk) }
+
 // String writes an action as grids do: F3, chunk 1's as F3.1, a pair as F3.1|B0, a send as SendActivation 3.1 > 2.
 func (a Action) String() string {
 	switch a.Op {
 	case Pair:
-		return "F" + item(a.Micro, a.Chunk) + "|" + a.With.Op.String() + item(a.With.Micro, a.With.Chunk)
+		return "F" + item(a.Micro, a.Chunk) + "|" + a.With.String()
 	case SendActivation, SendGradient:
 		return fmt.Sprintf("%s %s > %d", a.Op, item(a.Micro, a.Chunk), a.Peer)
 	case RecvActivation, RecvGradient:

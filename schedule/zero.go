@@ -1,6 +1,6 @@
 package schedule
 
-// zeroBubbleH1 is the first handcrafted schedule of Qi et al. 2023 (arXiv 2401.10241, figure 3 top): 1F1B in which the
+// zeroBubbleH1 is the first handcrafted schedule of Qi et al. 2023 (arXiv 2401.10241, section 2.1, figure 3 top): 1F1B in which the
 // gradients of the weights come later. The gradients of the input reach the ranks before sooner, and the weights' fill
 // the end. Rank r puts them off by r micro-batches, so that every rank keeps p of them: the peak of 1F1B's first rank.
 func (c *composer) zeroBubbleH1(p, rank int) {
@@ -17,7 +17,7 @@ func (c *composer) zeroBubbleH1(p, rank int) {
 	c.rest()
 }
 
-// zeroBubbleV is the schedule of two chunks per rank in V shape of the same paper (section 6, figure 5): a rank's second
+// zeroBubbleV is the schedule of two chunks per rank in V shape of the same paper (section 6): a rank's second
 // chunk follows the first one where the model turns, so the last rank meets the loss at once and every rank keeps 2p half-sized
 // passes, the peak of 1F1B. With equal times for F, I and W no rank is idle between its first and last action.
 func (c *composer) zeroBubbleV(p, rank int) {
