@@ -174,10 +174,7 @@ func checkLayout(r *Rank, c model.Config, o Options) (faults []error) {
 		divides(c.KVHeads, "key-value heads")
 	}
 	divides(c.FFN, "feed-forward features")
-	if cp, pieces := m.Degree(mesh.CP), r.Context.Balance.Pieces(m.Degree(mesh.CP)); cp > 1 && o.Sequence%pieces != 0 {
-		faults = append(faults, fmt.Errorf("nn: sequence %d does not split into the %d %v pieces of context degree %d; use a multiple of %d",
-			o.Sequence, pieces, r.Context.Balance, cp, pieces))
-	}
+	faults = append(faults, checkContext(r, c, o)...)
 	if c.Position == model.Learned && o.Sequence > c.Context {
 		faults = append(faults, fmt.Errorf("nn: sequence %d exceeds the %d learned positions; use at most %d", o.Sequence, c.Context, c.Context))
 	}

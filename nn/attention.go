@@ -25,15 +25,18 @@ type Attention struct {
 
 // attentionSaved is what one micro-batch leaves for the backward.
 type attentionSaved struct {
-	layer  *Attention
-	batch  *Batch
-	x      *tensor.Tensor // [T H]
-	qkv    *tensor.Tensor // [T (A+2K)·D]; rotated where there is no norm of the heads
-	out    *tensor.Tensor // [T A·D]
-	lse    *tensor.Tensor // [B A S]
-	stats  normStats
-	qStats normStats
-	kStats normStats
+	layer *Attention
+	batch *Batch
+	x     *tensor.Tensor // [T H]
+	qkv   *tensor.Tensor // [T (A+2K)·D]; rotated where there is no norm of the heads
+	out   *tensor.Tensor // [T A·D]
+	lse   *tensor.Tensor // [B A S]; [B A/CP CP·S] where heads were exchanged for positions
+	// swapped is all positions of some heads, as they were attended to, where heads were exchanged for positions,
+	// [B·CP·S (A+2K)·D/CP]. qkv is then kept only for a norm of the heads.
+	swapped *tensor.Tensor
+	stats   normStats
+	qStats  normStats
+	kStats  normStats
 }
 
 // Free gives the memory back.
@@ -42,6 +45,7 @@ func (s *attentionSaved) Free() {
 	s.qkv.Free()
 	s.out.Free()
 	s.lse.Free()
+	s.swapped.Free()
 	s.stats.free()
 	s.qStats.free()
 	s.kStats.free()
@@ -74,6 +78,10 @@ func (l *Attention) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tensor
 	s.lse = r.statistics(b.rows()/b.sequence(), l.heads, b.sequence())
 	l.attend(r, s, qk)
 	l.release(qk, s)
+	if s.swapped != nil && l.qNorm == nil { // the same numbers elsewhere
+		s.qkv.Free()
+		s.qkv = nil
+	}
 	y := l.out.Forward(r, s.out, x)
 	if b.Mode == Evaluate {
 		s.Free()
@@ -88,10 +96,17 @@ func (l *Attention) attend(r *Rank, s *attentionSaved, qk *tensor.Tensor) {
 		r.Dev.Attention(l.operation(s, qk))
 		return
 	}
+	if r.Context.Kind == ContextAllToAll {
+		x := l.swap(r, s)
+		defer x.free()
+		x.forward(qk)
+		return
+	}
 	p := l.blocks(r, s, qk)
 	defer p.free()
-	switch r.Context.Kind {
-	case ContextRing:
+	if r.Context.Kind == ContextAllGather {
+		p.gather()
+	} else {
 		p.ring()
 	}
 }
@@ -166,31 +181,36 @@ func (l *Attention) Backward(r *Rank, dy *tensor.Tensor, saved Saved) *tensor.Te
 
 // attentionBackward is the gradient of the rotated query and key and of value, laid out as qkv.
 func (l *Attention) attentionBackward(r *Rank, s *attentionSaved, dout *tensor.Tensor) *tensor.Tensor {
+	dqkv := r.activation(s.out.Rows(), (l.heads+2*l.keyHeads)*l.width)
+	delta := r.statistics(s.lse.Dim(0), s.lse.Dim(1), s.lse.Dim(2))
+	defer delta.Free()
+	if s.swapped != nil {
+		x := l.swap(r, s)
+		defer x.free()
+		x.backward(dout, dqkv, delta)
+		s.swapped.Free()
+		s.swapped = nil
+		return dqkv
+	}
 	qk := s.qkv
 	if l.qNorm != nil {
 		qk = l.rotated(r, s)
 	}
-	dqkv := r.activation(s.qkv.Rows(), s.qkv.Cols())
-	delta := r.statistics(s.lse.Dim(0), s.lse.Dim(1), s.lse.Dim(2))
-	l.attendBackward(r, s, qk, dqkv, tensor.AttentionBackward{DOut: l.query(dout), DQ: l.query(dqkv), Delta: delta})
-	delta.Free()
-	l.release(qk, s)
-	return dqkv
-}
-
-// attendBackward is the backward of attend; g has what is the same for all keys.
-func (l *Attention) attendBackward(r *Rank, s *attentionSaved, qk, dqkv *tensor.Tensor, g tensor.AttentionBackward) {
+	defer l.release(qk, s)
+	g := tensor.AttentionBackward{DOut: l.query(dout), DQ: l.query(dqkv), Delta: delta}
 	if l.sequences == nil {
 		g.Forward, g.DK, g.DV = l.operation(s, qk), l.key(dqkv), l.value(dqkv)
 		r.Dev.AttentionBackward(g)
-		return
+		return dqkv
 	}
 	p := l.blocks(r, s, qk)
 	defer p.free()
-	switch r.Context.Kind {
-	case ContextRing:
+	if r.Context.Kind == ContextAllGather {
+		p.gatherBackward(&g, dqkv)
+	} else {
 		p.ringBackward(&g, dqkv)
 	}
+	return dqkv
 }
 
 // unrotate takes the gradients of query and key back through rotation and norm, in place.

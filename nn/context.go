@@ -5,6 +5,7 @@ import (
 
 	"carve/comm"
 	"carve/mesh"
+	"carve/model"
 	"carve/tensor"
 )
 
@@ -24,6 +25,12 @@ const (
 	// ContextRing passes blocks of keys and values around, the next one while the current one is used. A rank holds two
 	// blocks at a time.
 	ContextRing ContextKind = iota
+	// ContextAllGather collects all keys and values at once: one collective instead of CP-1 transfers, and CP times the
+	// memory.
+	ContextAllGather
+	// ContextAllToAll exchanges heads for positions and back (Ulysses). It moves less than the others when CP is above
+	// 1+A/K, nothing is hidden, and CP must divide this rank's query heads.
+	ContextAllToAll
 )
 
 // String is the name in plan files.
@@ -31,8 +38,30 @@ func (k ContextKind) String() string {
 	switch k {
 	case ContextRing:
 		return "ring"
+	case ContextAllGather:
+		return "all-gather"
+	case ContextAllToAll:
+		return "all-to-all"
 	}
 	return fmt.Sprintf("context(%d)", uint8(k))
+}
+
+// checkContext lists what does not fit the context axis.
+func checkContext(r *Rank, c model.Config, o Options) (faults []error) {
+	cp, tp := r.mesh().Degree(mesh.CP), r.mesh().Degree(mesh.TP)
+	if cp == 1 {
+		return nil
+	}
+	if pieces := r.Context.Balance.Pieces(cp); o.Sequence%pieces != 0 {
+		faults = append(faults, fmt.Errorf("nn: sequence %d does not split into the %d %v pieces of context degree %d; use a multiple of %d",
+			o.Sequence, pieces, r.Context.Balance, cp, pieces))
+	}
+	shape := ContextShape{Degree: cp, Heads: c.Heads / tp, KeyHeads: max(c.KVHeads/tp, 1)}
+	if !shape.Legal(r.Context.Kind) {
+		faults = append(faults, fmt.Errorf("nn: context degree %d does not split the %d heads and %d key-value heads of a rank for all-to-all; use ring or all-gather",
+			cp, shape.Heads, shape.KeyHeads))
+	}
+	return faults
 }
 
 // sequences knows which positions every rank of the context axis has. The blocks of a model share one.
@@ -67,19 +96,31 @@ func (q *sequences) ready(r *Rank, b *Batch) {
 	}
 }
 
-// documents is the document of every row of every rank, int32 [CP B S/CP]; nil without documents.
-func (q *sequences) documents(r *Rank, b *Batch) *tensor.Tensor {
+// order is how the rows of a batch of every rank of the context axis lie.
+type order uint8
+
+const (
+	byRank     order = iota // [CP B S/CP]
+	bySequence              // [B CP S/CP]
+)
+
+// documents is the document of every row of every rank, int32; nil without documents.
+func (q *sequences) documents(r *Rank, b *Batch, o order) *tensor.Tensor {
 	if b.Documents == nil {
 		return nil
 	}
 	if b.Documents.Len() != b.rows()*q.degree {
 		panic(fmt.Sprintf("nn: documents %v for %d context ranks of %v; give those of whole sequences", b.Documents, q.degree, b.Tokens))
 	}
-	t := r.Arena.New(tensor.Workspace, tensor.Int32, q.degree, b.rows())
-	all := t.I32()
-	for owner := 0; len(all) > 0; owner++ {
-		q.balance.Cut(all[:b.rows()], b.Documents.I32(), q.length, q.degree, owner)
-		all = all[b.rows():]
+	t := r.Arena.New(tensor.Workspace, tensor.Int32, b.rows()*q.degree)
+	n, batch := b.sequence(), b.rows()/b.sequence()
+	all, docs := t.I32(), b.Documents.I32()
+	for i := range len(all) / n {
+		owner, sequence := i/batch, i%batch
+		if o == bySequence {
+			owner, sequence = i%q.degree, i/q.degree
+		}
+		q.balance.Cut(all[i*n:][:n], docs[sequence*q.length:][:q.length], q.length, q.degree, owner)
 	}
 	return t
 }

@@ -19,7 +19,7 @@ type blocks struct {
 
 func (l *Attention) blocks(r *Rank, s *attentionSaved, qk *tensor.Tensor) blocks {
 	l.sequences.ready(r, s.batch)
-	return blocks{l: l, r: r, s: s, qk: qk, docs: l.sequences.documents(r, s.batch)}
+	return blocks{l: l, r: r, s: s, qk: qk, docs: l.sequences.documents(r, s.batch, byRank)}
 }
 
 func (p *blocks) free() { p.docs.Free() }
@@ -39,7 +39,7 @@ func (p *blocks) values(kv *tensor.Tensor) tensor.Columns {
 
 // block makes an empty block.
 func (p *blocks) block(d tensor.DType) *tensor.Tensor {
-	return p.r.communication(d, p.s.qkv.Rows(), 2*p.l.keyHeads*p.l.width)
+	return p.r.communication(d, p.s.out.Rows(), 2*p.l.keyHeads*p.l.width)
 }
 
 // pack copies this rank's keys and values to a block.
@@ -53,15 +53,18 @@ func (p *blocks) operation(kv *tensor.Tensor, owner int) tensor.Attention {
 	q := p.l.sequences
 	op := p.l.operation(p.s, p.qk)
 	op.K, op.V = p.keys(kv), p.values(kv)
-	op.QueryPos, op.KeyPos = rowOf(q.positions, q.at), rowOf(q.positions, owner)
+	op.QueryPos, op.KeyPos = share(q.positions, q.degree, q.at), share(q.positions, q.degree, owner)
 	if p.docs != nil {
-		op.QueryDoc, op.KeyDoc = rowOf(p.docs, q.at), rowOf(p.docs, owner)
+		op.QueryDoc, op.KeyDoc = share(p.docs, q.degree, q.at), share(p.docs, q.degree, owner)
 	}
 	return op
 }
 
-// rowOf is a view of row i of a matrix.
-func rowOf(t *tensor.Tensor, i int) *tensor.Tensor { return t.Slice(i*t.Cols(), (i+1)*t.Cols()) }
+// share is a view of the i-th of n equal parts.
+func share(t *tensor.Tensor, n, i int) *tensor.Tensor {
+	size := t.Len() / n
+	return t.Slice(i*size, (i+1)*size)
+}
 
 func release(op *tensor.Attention) {
 	op.QueryPos.Free()

@@ -59,14 +59,22 @@
 // Only attention looks at other rows. How it reaches the keys and values of the others is the [ContextKind]; for a
 // rank's t = B·S/CP rows, per layer:
 //
-//	kind    moves, forward                     moves, backward                      holds at once
-//	ring    CP-1 blocks of t·2·K·D by          the same, and CP sums of gradients   2 blocks; 5 in the backward
-//	        send and receive                   of blocks (full precision)
+//	kind        moves, forward                  moves, backward                       holds at once
+//	ring        CP-1 blocks of t·2·K·D,         the same, and CP sums of              2 blocks; 5 in the
+//	            send and receive                gradients of blocks                   backward
+//	all-gather  CP blocks, all-gather           the same, and CP blocks of            CP+1; 2·CP+1 in the
+//	                                            gradients, reduce-scatter             backward
+//	all-to-all  t·(A+2K)·D of query, key        twice t·A·D, result and gradient,     as much as it moves
+//	            and value, t·A·D of the result  t·(A+2K)·D of gradients
 //
-// A ring's transfer is hidden behind the attention to the block that is there, but for the last sum's way home. Blocks that
-// the mask hides from all of a rank's queries are passed on without computing. Blocks are merged in a fixed order.
+// [ContextShape] has the exact numbers, and a choice by price. Ring and all-gather split what an axis of one computes by
+// queries, all-to-all by heads: CP must then divide a rank's query heads, and of fewer key-value heads than ranks each
+// has copies. Hidden behind attention: of a ring every transfer, behind the block that is there, but for the last sum's way
+// home; of all-gather the collective, behind this rank's own block. The reduce-scatter and all-to-all are exposed.
 //
-// Documents ([Batch.Documents]) are the same for every kind.
+// Blocks that the mask hides from all of a rank's queries cost no work. They are merged in a fixed order, so that a run repeats
+// bit for bit, and ring and all-gather give the same bits in the forward. Sums of gradients are in full precision; under bf16
+// a merged result is rounded once a block.
 //
 // # Failure
 //
