@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"carve/mesh"
 	"carve/nn"
 	"carve/plan"
 	"carve/tensor"
@@ -10,32 +11,60 @@ import (
 // micro-batches.
 type batches struct {
 	tokens, targets *tensor.Tensor // int32 [M·B S]
-	micro           []nn.Batch
+	micro           []nn.Batch     // [B S/CP] each
+
+	balance mesh.Balance
+	degree  int // of the context axis
+	at      int // this rank's coordinate on it
+	length  int // S
 }
 
-// newBatches makes the buffers and the micro-batches as views of them.
+// newBatches makes the buffers and the micro-batches. Those are views of the whole sequences where the context axis does
+// not split them, and else have memory of their own.
 func newBatches(r *nn.Rank, p plan.Plan) *batches {
 	n, rows, s := p.MicroBatches(), p.MicroBatch, p.Workload.Sequence
 	b := &batches{
-		tokens:  r.Arena.New(tensor.Activation, tensor.Int32, n*rows, s),
-		targets: r.Arena.New(tensor.Activation, tensor.Int32, n*rows, s),
-		micro:   make([]nn.Batch, n),
+		tokens: newIDs(r, n*rows, s), targets: newIDs(r, n*rows, s), micro: make([]nn.Batch, n),
+		balance: r.Context.Balance, degree: r.Mesh.Degree(mesh.CP), at: r.At[mesh.CP], length: s,
+	}
+	tokens, targets := b.tokens, b.targets
+	var positions *tensor.Tensor // the same for every micro-batch
+	if b.degree > 1 {
+		tokens, targets, positions = newIDs(r, n*rows, s/b.degree), newIDs(r, n*rows, s/b.degree), newIDs(r, rows, s/b.degree)
+		b.balance.Positions(positions.I32(), s, b.degree, b.at)
 	}
 	for i := range b.micro {
 		b.micro[i] = nn.Batch{
-			Tokens: b.tokens.RowRange(i*rows, (i+1)*rows), Targets: b.targets.RowRange(i*rows, (i+1)*rows),
+			Tokens: tokens.RowRange(i*rows, (i+1)*rows), Targets: targets.RowRange(i*rows, (i+1)*rows), Positions: positions,
 			Scale: 1 / float64(p.StepTokens()),
 		}
 	}
 	return b
 }
 
-// rows is the number of rows of a micro-batch's activations between layers on this rank.
+func newIDs(r *nn.Rank, rows, cols int) *tensor.Tensor {
+	return r.Arena.New(tensor.Activation, tensor.Int32, rows, cols)
+}
+
+// rows is the number of rows of the residual stream of a micro-batch on this rank.
 func (b *batches) rows(r *nn.Rank) int { return r.Rows(b.micro[0].Tokens.Len()) }
 
-// cut gives every micro-batch this rank's positions of the samples.
-func (b *batches) cut() {
-	for i := range b.micro {
-		b.micro[i].Loss = 0
+// cut gives the first n micro-batches this rank's positions of the samples.
+func (b *batches) cut(n int) {
+	for i := range b.micro[:n] {
+		m := &b.micro[i]
+		m.Loss = 0
+		if b.degree > 1 {
+			lo, hi := i*m.Tokens.Dim(0)*b.length, (i+1)*m.Tokens.Dim(0)*b.length
+			b.share(m.Tokens, b.tokens, lo, hi)
+			b.share(m.Targets, b.targets, lo, hi)
+		}
+	}
+}
+
+// share copies this rank's positions of the sequences in elements [lo, hi) of all.
+func (b *batches) share(mine, all *tensor.Tensor, lo, hi int) {
+	if !all.Meta() {
+		b.balance.Cut(mine.I32(), all.I32()[lo:hi], b.length, b.degree, b.at)
 	}
 }

@@ -56,7 +56,7 @@ func New(end comm.Endpoint, p plan.Plan, o Options) (*Engine, error) {
 	arena := tensor.NewArena(tensor.ArenaOptions{Limit: o.ArenaLimit})
 	e.rank = &nn.Rank{
 		Arena: arena, Token: end.Token(), DType: DType(p.Precision), Seed: p.Seed,
-		SequenceParallel: p.Layout.SequenceParallel,
+		SequenceParallel: p.Layout.SequenceParallel, Context: contextOf(p.Layout.Context),
 	}
 	if err := e.join(); err != nil {
 		return e, err
@@ -154,8 +154,10 @@ func Check(p plan.Plan) error {
 		}
 	}
 	l := p.Layout
-	refuse(l.Degrees[mesh.CP] > 1, "context parallelism", "use cp 1")
+	refuse(l.Degrees[mesh.CP] > 1 && l.Context.Kind != plan.Ring, "context.kind "+l.Context.Kind.String(), "use ring")
 	refuse(l.Degrees[mesh.EP] > 1, "expert parallelism", "use ep 1")
+	refuse(p.Recompute.Kind != plan.KeepAll, "recompute", "use none")
+	refuse(p.Offload != plan.NoOffload, "offload", "use none")
 	refuse(l.Zero.Stage > plan.ShardOptimizer, "zero.stage "+l.Zero.Stage.String(), "use 0")
 	refuse(l.Zero.Reduce == plan.Server, "zero.reduce server", "use overlap or naive")
 	return errors.Join(faults...)

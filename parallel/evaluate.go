@@ -18,7 +18,7 @@ func (e *Engine) EvaluationTargets() []int32 {
 // Evaluate returns this rank's term of the loss of the micro-batch in the evaluation buffers; the sum over the world is
 // the sum of -ln p. Every rank of a pipeline calls it. It overwrites the samples of the step.
 func (e *Engine) Evaluate() (loss float64, err error) {
-	e.batches.cut()
+	e.batches.cut(1)
 	b := &e.batches.micro[0]
 	var x *tensor.Tensor
 	for stage := range e.pipeline.route.Depth() {

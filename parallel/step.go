@@ -24,7 +24,7 @@ type Result struct {
 // on; what is left is waited for, the norm is taken, and the parameters are updated by those who own them.
 func (e *Engine) Step(rate float64) (Result, error) {
 	e.model.Begin()
-	e.batches.cut()
+	e.batches.cut(len(e.batches.micro))
 	if err := e.pipeline.run(e.rank, e.reducer); err != nil {
 		return Result{}, err
 	}

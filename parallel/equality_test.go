@@ -1,0 +1,185 @@
+package parallel_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"carve/comm"
+	"carve/nn"
+	"carve/parallel"
+	"carve/plan"
+	"carve/tensor"
+)
+
+// small is a plan of one rank in fp64 whose model has every kind of parameter that layouts treat differently.
+const small = `
+version: 1
+model: {architecture: llama, layers: 8, hidden: 16, heads: 4, kv_heads: 2, head_dim: 4, ffn: 24, vocab: 259, context: 64, tie_embeddings: false}
+workload: {sequence: 16, global_batch: 16, steps: 3}
+cluster: {preset: this-machine}
+micro_batch: 1
+precision: fp64
+optimizer: {name: adamw, learning_rate: 1e-3, schedule: constant, warmup: 0, clip: 0, eps: 1e-6}
+`
+
+// outcome is what a run has left: the loss of every step, and every parameter whole.
+type outcome struct {
+	loss   []float64
+	params map[string][]float64
+}
+
+// train runs a plan on local ranks with made-up samples.
+func train(t *testing.T, text string) outcome {
+	t.Helper()
+	p, err := plan.Load([]byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := comm.NewLocal(p.Layout.World(), comm.LocalOptions{})
+	ends := make([]comm.Endpoint, world.Size())
+	engines := make([]*parallel.Engine, world.Size())
+	for i := range ends {
+		ends[i] = world.Rank(i)
+	}
+	out := outcome{loss: make([]float64, p.Steps()), params: map[string][]float64{}}
+	var mu sync.Mutex // guards out
+	err = comm.Run(t.Context(), ends, func(end comm.Endpoint) (err error) {
+		e, err := parallel.New(end, p, parallel.Options{})
+		engines[end.Rank()] = e
+		if err != nil {
+			return err
+		}
+		var failed error
+		if err := nn.Guard(func() { failed = steps(e, p, &out, &mu) }); err != nil {
+			return err
+		}
+		return failed
+	})
+	for _, e := range engines {
+		if e != nil {
+			e.Close()
+		}
+	}
+	if err != nil {
+		t.Fatalf("%v: %v", p.Layout.Degrees, err)
+	}
+	return out
+}
+
+// steps runs the steps of one rank and leaves its parts of the parameters.
+func steps(e *parallel.Engine, p plan.Plan, out *outcome, mu *sync.Mutex) error {
+	for step := range p.Steps() {
+		fill(e, p, step)
+		r, err := e.Step(p.Optimizer.LearningRate)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		out.loss[step] += r.Loss / float64(p.StepTokens())
+		mu.Unlock()
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, q := range e.Model().Params() {
+		place(out.params, q)
+	}
+	return nil
+}
+
+// fill makes the samples of a step: those of a number are the same under every layout.
+func fill(e *parallel.Engine, p plan.Plan, step int) {
+	s := p.Workload.Sequence
+	mine := p.Workload.GlobalBatch / p.Layout.DataParallel()
+	for i := range mine * s {
+		sample, at := e.Data()*mine+i/s, i%s
+		e.Tokens()[i] = number(p, step, sample, at)
+		e.Targets()[i] = number(p, step, sample, at+1)
+	}
+}
+
+func number(p plan.Plan, step, sample, at int) int32 {
+	return int32(nn.Key(uint64(step), fmt.Sprint(sample, " ", at)) % uint64(p.Model.Config.Vocab))
+}
+
+// place writes a rank's part of a parameter into the whole one. Parts have one or two dims.
+func place(all map[string][]float64, q *nn.Param) {
+	total := 1
+	for _, n := range q.Shape {
+		total *= n
+	}
+	if all[q.Name] == nil {
+		all[q.Name] = make([]float64, total)
+	}
+	cols, rows := q.Region[len(q.Region)-1], q.Region[0]
+	width := q.Shape[len(q.Shape)-1]
+	values := floats(q.Value)
+	if len(q.Region) == 1 {
+		copy(all[q.Name][cols.Start:], values)
+		return
+	}
+	for i := rows.Start; i < rows.Stop; i++ {
+		values = values[copy(all[q.Name][i*width+cols.Start:i*width+cols.Stop], values):]
+	}
+}
+
+func floats(t *tensor.Tensor) []float64 { return t.F64() }
+
+// TestLayouts holds every layout to what one rank computes.
+func TestLayouts(t *testing.T) {
+	want := train(t, small)
+	for _, layout := range []string{
+		"{dp: 2}",
+		"{tp: 2}",
+		"{tp: 4}", // more ranks than key-value heads
+		"{tp: 2, sequence_parallel: true}",
+		"{cp: 2}",
+		"{cp: 4, context: {balance: contiguous}}",
+		"{pp: 2, pipeline: {schedule: afab}}",
+		"{pp: 4, pipeline: {schedule: 1f1b}}",
+		"{pp: 3, pipeline: {schedule: 1f1b, stages: [3, 3, 2]}}",
+		"{pp: 2, pipeline: {schedule: interleaved, virtual: 2}}",
+		"{pp: 4, pipeline: {schedule: interleaved, virtual: 2}}",
+		"{pp: 4, pipeline: {schedule: zb-h1}}",
+		"{pp: 2, pipeline: {schedule: zb-v}}",
+		"{pp: 4, pipeline: {schedule: zb-v}}",
+		"{pp: 2, pipeline: {schedule: dualpipe-v}}",
+		"{dp: 2, tp: 2, pp: 2, cp: 2, sequence_parallel: true, pipeline: {schedule: 1f1b}}",
+	} {
+		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, small+"layout: "+layout+"\n")) })
+	}
+}
+
+// compare holds losses and parameters to within round-off.
+func compare(t *testing.T, want, got outcome) {
+	t.Helper()
+	for i, w := range want.loss {
+		if d := relative(w, got.loss[i], w); d > 1e-12 {
+			t.Errorf("loss of step %d is %v, want %v", i+1, got.loss[i], w)
+		}
+	}
+	var wrong []string
+	for name, w := range want.params {
+		g := got.params[name]
+		if len(g) != len(w) {
+			wrong = append(wrong, fmt.Sprintf("%s: %d elements, want %d", name, len(g), len(w)))
+			continue
+		}
+		largest, worst := 0.0, 0.0
+		for _, v := range w {
+			largest = max(largest, v, -v)
+		}
+		for i, v := range w {
+			worst = max(worst, relative(v, g[i], largest))
+		}
+		if worst > 1e-12 {
+			wrong = append(wrong, fmt.Sprintf("%s differs by %g", name, worst))
+		}
+	}
+	if len(wrong) > 0 {
+		t.Errorf("%d of %d parameters are wrong:\n%s", len(wrong), len(want.params), strings.Join(wrong[:min(8, len(wrong))], "\n"))
+	}
+}
+
+func relative(want, got, scale float64) float64 { return max(want-got, got-want) / scale }
