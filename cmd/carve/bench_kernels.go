@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"time"
 
-	"carve/cmd/carve/internal/terminal"
 	"carve/tensor"
 
 	"github.com/spf13/cobra"
@@ -54,27 +53,23 @@ func runBenchKernels(out io.Writer, o benchKernelsOptions) error {
 	if o.time <= 0 || o.time > time.Hour {
 		return badInput(errors.New("--time must be above 0 and at most 1h"))
 	}
-	ceiling := tensor.MeasureCeiling(o.time)
-	var rows [][]string
+	ceiling := tensor.MeasureCeiling(min(o.time, 50*time.Millisecond))
+	if !o.json {
+		if _, err := fmt.Fprintf(out, kernelLine, "op", "dtype", "m", "n", "k", "threads", "GFLOP/s", "peak", "of peak"); err != nil {
+			return err
+		}
+	}
 	for _, p := range kernelProducts(runtime.GOMAXPROCS(0)) {
 		r := kernelRow{
 			Op: p.Op(), DType: p.DType.String(), M: p.M, N: p.N, K: p.K, Threads: p.Threads,
 			GFLOPS:     float64(p.Measure(o.time)) / 1e9,
 			PeakGFLOPS: float64(ceiling.Of(p.DType)) / 1e9 * float64(p.Threads),
 		}
-		if o.json {
-			if err := printJSON(out, r); err != nil {
-				return err
-			}
+		if err := r.print(out, o); err != nil {
+			return err
 		}
-		rows = append(rows, r.cells())
 	}
-	if o.json {
-		return nil
-	}
-	_, err := fmt.Fprint(out, terminal.Table(
-		[]string{"op", "dtype", " m", " n", " k", " threads", " GFLOP/s", " peak", " of peak"}, rows))
-	return err
+	return nil
 }
 
 // kernelProducts are the standard products in both precisions, on one thread and on all cores.
@@ -91,10 +86,15 @@ func kernelProducts(cores int) (list []tensor.Product) {
 	return list
 }
 
-// cells is the row of the table.
-func (r kernelRow) cells() []string {
-	return []string{
-		r.Op, r.DType, fmt.Sprint(r.M), fmt.Sprint(r.N), fmt.Sprint(r.K), fmt.Sprint(r.Threads),
-		fmt.Sprintf("%.1f", r.GFLOPS), fmt.Sprintf("%.1f", r.PeakGFLOPS), fmt.Sprintf("%.0f %%", 100*r.GFLOPS/r.PeakGFLOPS),
+// kernelLine lays a row out. Rows are printed as they are measured, so their widths are fixed.
+const kernelLine = "%-8s  %-5s  %6v  %6v  %6v  %7v  %8v  %8v  %8v\n"
+
+// print writes the row.
+func (r kernelRow) print(out io.Writer, o benchKernelsOptions) error {
+	if o.json {
+		return printJSON(out, r)
 	}
+	_, err := fmt.Fprintf(out, kernelLine, r.Op, r.DType, r.M, r.N, r.K, r.Threads,
+		fmt.Sprintf("%.1f", r.GFLOPS), fmt.Sprintf("%.1f", r.PeakGFLOPS), fmt.Sprintf("%.0f %%", 100*r.GFLOPS/r.PeakGFLOPS))
+	return err
 }

@@ -62,6 +62,12 @@ embedding, and half of full attention.`,
 	f.StringVar(&o.precision, "precision", "fp32", "fp32, bf16 or fp64")
 	f.DurationVar(&o.time, "time", 15*time.Second, "about how long to measure")
 	jsonFlag(cmd, &o.json)
+	var shapes []string
+	for _, s := range train.Shapes() {
+		shapes = append(shapes, s.Name)
+	}
+	completeWords(cmd, "shape", shapes...)
+	completeWords(cmd, "precision", precisionNames()...)
 	return cmd
 }
 

@@ -14,5 +14,6 @@
 //	1    something failed while it ran
 //	2    bad input: a plan, a flag, an argument, the data; nothing was started
 //	3    interrupted, and the state was saved: "carve train --resume" goes on from there
+//	141  whoever read the output stopped reading, as head does
 //	130  interrupted before anything could be saved, or a second time
 package main

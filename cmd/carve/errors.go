@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 
 	"carve/internal/document"
 
@@ -19,6 +20,7 @@ const (
 	exitBadInput    = 2
 	exitSaved       = 3
 	exitInterrupted = 130
+	exitUnread      = 141
 )
 
 // errSaved is the end of a run that was interrupted and saved; errStopped that of one that was not.
@@ -53,13 +55,15 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.As(err, &input):
 		return exitBadInput
+	case errors.Is(err, syscall.EPIPE):
+		return exitUnread
 	}
 	return exitFailed
 }
 
 // printError writes every fault of err on a line of its own.
 func printError(w io.Writer, err error) {
-	if err == nil {
+	if exitCode(err) == exitUnread || err == nil { // who closed the pipe knows
 		return
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
@@ -99,14 +103,43 @@ func flagError(cmd *cobra.Command, err error) error {
 		return err
 	}
 	help := fmt.Sprintf("see %q", cmd.CommandPath()+" --help")
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
+	var (
+		unknown *pflag.NotExistError
+		invalid *pflag.InvalidValueError
+		missing *pflag.ValueRequiredError
+	)
+	switch {
+	case errors.As(err, &invalid):
+		return badInput(fmt.Errorf("--%s %s; use %s", invalid.GetFlag().Name, document.Quote(document.Clip(invalid.GetValue())), wanted(invalid.GetFlag())))
+	case errors.As(err, &missing):
+		return badInput(fmt.Errorf("--%s has no value; use %s", missing.GetFlag().Name, wanted(missing.GetFlag())))
+	case !errors.As(err, &unknown):
 		return badInput(fmt.Errorf("%w; %s", err, help))
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 	given := "--" + unknown.GetSpecifiedName()
+	if unknown.GetSpecifiedShortnames() != "" {
+		given = "-" + unknown.GetSpecifiedName()
+	}
 	return badInput(fmt.Errorf("%q has no flag %s; %s", cmd.CommandPath(), given, remedy(given, names, help)))
+}
+
+// wanted says what a flag takes.
+func wanted(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int":
+		return "a whole number of at most 18 digits"
+	case "uint64":
+		return "a whole number from 0 to 18446744073709551615"
+	case "float64":
+		return "a number"
+	case "duration":
+		return "a length of time such as 90s, 10m or 1h30m"
+	case "bool":
+		return "true or false, or no value"
+	}
+	return "a text: " + f.Usage
 }
 
 // remedy proposes the word nearest to the given one, or else the other advice.

@@ -45,6 +45,7 @@ they come. Equal seeds write equal texts on equal machines.`,
 	f.Float64Var(&o.temperature, "temperature", 0.8, "0 takes the likeliest token, 1 draws as the model says")
 	f.IntVar(&o.topK, "top-k", 40, "draw from so many of the likeliest tokens; 0 means all")
 	f.IntVar(&o.cores, "cores", 0, "cores to use (default: all)")
+	completeFiles(cmd, map[string][]string{"run": nil})
 	return cmd
 }
 

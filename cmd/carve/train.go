@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"carve/internal/document"
+	"carve/model"
 	"carve/tensor"
 	"carve/train"
 	"carve/unit"
@@ -76,6 +78,9 @@ func (o *trainOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.arenaLimit, "arena-limit", "", "most memory of a rank, such as 2GiB")
 	f.BoolVar(&o.noSample, "no-sample", false, "write no sample at the end")
 	jsonFlag(cmd, &o.json)
+	completeWords(cmd, "precision", precisionNames()...)
+	completeWords(cmd, "model", model.Presets()...)
+	completeFiles(cmd, map[string][]string{"plan": {"yaml", "yml"}, "out": nil, "resume": nil, "cache": nil})
 }
 
 // check holds that the flags go together.
@@ -155,8 +160,8 @@ func (o trainOptions) prepare() (train.Options, error) {
 	}
 	run := train.Options{Cache: cache, Cores: o.cores, Peak: tensor.MeasureCeiling(20 * time.Millisecond), Memory: availableMemory()}
 	if o.arenaLimit != "" {
-		if run.ArenaLimit, err = unit.ParseBytes(o.arenaLimit); err != nil {
-			return run, badInput(fmt.Errorf("--arena-limit: %w", err))
+		if run.ArenaLimit, err = unit.ParseBytes(o.arenaLimit); err != nil || run.ArenaLimit == 0 {
+			return run, badInput(fmt.Errorf("--arena-limit %q; use a size such as 2GiB", document.Clip(o.arenaLimit)))
 		}
 	}
 	if o.resume != "" {

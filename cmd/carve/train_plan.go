@@ -157,15 +157,23 @@ func (o trainOptions) changeSize(p *plan.Plan) error {
 
 // precision reads a precision's name.
 func precision(name string) (plan.Precision, error) {
-	all := []plan.Precision{plan.FP32, plan.BF16, plan.FP64}
-	var names []string
-	for _, p := range all {
+	for _, p := range precisions() {
 		if p.String() == name {
 			return p, nil
 		}
+	}
+	return 0, fmt.Errorf("--precision %q is not known%s", document.Clip(name), document.Suggest(name, precisionNames()))
+}
+
+// precisions are those that a flag may name.
+func precisions() []plan.Precision { return []plan.Precision{plan.FP32, plan.BF16, plan.FP64} }
+
+// precisionNames are their names.
+func precisionNames() (names []string) {
+	for _, p := range precisions() {
 		names = append(names, p.String())
 	}
-	return 0, fmt.Errorf("--precision %q is not known%s", document.Clip(name), document.Suggest(name, names))
+	return names
 }
 
 // zeroNote says what becomes of a ZeRO stage that the plan file asks for; the default needs no word.
