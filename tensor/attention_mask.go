@@ -6,6 +6,8 @@ type mask struct {
 	qpos, kpos []int32 // [S], [SK]; nil: row numbers
 	qdoc, kdoc []int32 // [B S], [B SK]; nil: one document per sequence
 	rows, keys int     // S, SK
+
+	qplace, kplace []int32 // as qpos and kpos, also where nothing is masked by them
 }
 
 func maskOf(op *Attention) mask {
@@ -15,6 +17,12 @@ func maskOf(op *Attention) mask {
 	}
 	if op.Causal && op.KeyPos != nil {
 		m.kpos = op.KeyPos.I32()
+	}
+	if op.QueryPos != nil {
+		m.qplace = op.QueryPos.I32()
+	}
+	if op.KeyPos != nil {
+		m.kplace = op.KeyPos.I32()
 	}
 	if op.QueryDoc != nil {
 		m.qdoc, m.kdoc = op.QueryDoc.I32(), op.KeyDoc.I32()

@@ -24,12 +24,14 @@ type attentionShape[T kernel.Float] struct {
 	panel                      int  // P, queries of a panel
 	direct                     bool // a panel is as wide as the products' own
 	rowD, rowS                 int  // distance of rows of D elements, of SK
+	dropout                    AttentionDropout
 }
 
 func shapeOf[T kernel.Float](o *ops[T], op *Attention) attentionShape[T] {
 	s := attentionShape[T]{
 		mask: maskOf(op), c: o.c, v: o.v,
 		batch: op.Batch, heads: op.K.Heads, group: op.Q.Heads / op.K.Heads, width: op.Q.Width, scale: op.Scale,
+		dropout: op.Dropout,
 	}
 	w := kernel.PanelWidth[T](o.c.ctx)
 	s.panel = max(w, leastPanel)
@@ -65,6 +67,13 @@ func (s *attentionShape[T]) chunk(b int, q span, lo int) (span, view) {
 func (s *attentionShape[T]) pad(x []T, q span) {
 	if q.len() < s.panel {
 		s.v.Fill(x, 0)
+	}
+}
+
+// drop drops from a panel of queries q and keys k of a head.
+func (s *attentionShape[T]) drop(x []T, b, head int, q, k span) {
+	if s.dropout.on() {
+		dropPanel(&s.dropout, &s.mask, x, s.panel, b, head, q, k)
 	}
 }
 

@@ -55,6 +55,7 @@ type ops[T kernel.Float] struct {
 	lookup    embedding[T]
 	scatter   embeddingBackward[T]
 	normal    normals[T]
+	drop      dropout[T]
 	stats     lossStats[T]
 	lossBack  lossBackward[T]
 	step      optimizerStep[T]

@@ -31,6 +31,7 @@ func (op *Attention) check(name string) {
 	if op.KeyPos != nil {
 		wantLen(name, "key positions", op.KeyPos, op.K.T.Rows()/op.Batch)
 	}
+	need(op.Dropout.Rate >= 0 && op.Dropout.Rate < 1, name, "a rate of dropout from 0 to below 1")
 	need((op.QueryDoc == nil) == (op.KeyDoc == nil), name, "documents of queries and keys")
 	if op.QueryDoc != nil {
 		wantLen(name, "query documents", op.QueryDoc, op.Q.T.Rows())
@@ -133,6 +134,7 @@ func (t *attention[T]) queries(worker, b, head int, q span) {
 			t.hide(s, b, q, k, -infinity[T]())
 		}
 		t.v.PanelSoftmax(s, w.top, w.sum, w.keep)
+		t.drop(s, b, head, q, k) // from what multiplies the values, not from the sums
 		if write == kernel.Accumulate {
 			t.v.PanelScale(w.accT, w.keep)
 		}

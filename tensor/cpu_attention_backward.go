@@ -126,7 +126,7 @@ func (t *attentionBackward[T]) queries(worker, b, head int, q span) {
 	t.v.Fill(w.dqT, 0)
 	for lo := 0; lo < t.keys; lo += keyChunk {
 		if k, seen := t.chunk(b, q, lo); seen != hidden {
-			t.visit(worker, b, q, k, seen)
+			t.visit(worker, b, head, q, k, seen)
 		}
 	}
 	kernel.Lay(ctx, w.rows, t.rowD, transposed(dense(w.dqT, t.panel)), n, t.width)
@@ -149,19 +149,21 @@ func (t *attentionBackward[T]) statistics(w *gradWorker[T], b, head int, q span)
 }
 
 // visit adds what some keys give to the gradients: with Pᵀ = exp(Sᵀ - lse) and dSᵀ = Pᵀ·(dPᵀ - delta)·scale,
-// dV += Pᵀ·dO, dK += dSᵀ·Q, dQᵀ += Kᵀ·dSᵀ.
-func (t *attentionBackward[T]) visit(worker, b int, q, k span, seen view) {
+// dV += Pᵀ·dO, dK += dSᵀ·Q, dQᵀ += Kᵀ·dSᵀ. What the forward dropped is dropped from dPᵀ, and from the P of dV.
+func (t *attentionBackward[T]) visit(worker, b, head int, q, k span, seen view) {
 	w, m := &t.workers[worker], k.len()
 	p, ds := w.scores[:m*t.panel], w.dprobs[:m*t.panel]
 	t.pad(p, q)
 	t.pad(ds, q)
 	t.multiply(worker, kernel.Block{M: m, A: dense(w.keys[k.lo*t.rowD:], t.rowD), B: w.qT, C: dense(p, t.panel), Alpha: t.scale})
 	t.multiply(worker, kernel.Block{M: m, A: dense(w.values[k.lo*t.rowD:], t.rowD), B: w.doutT, C: dense(ds, t.panel)})
+	t.drop(ds, b, head, q, k)
 	t.v.PanelGrad(p, ds, w.lse, w.delta, T(t.scale))
 	if seen == partial {
 		t.hide(p, b, q, k, 0)
 		t.hide(ds, b, q, k, 0)
 	}
+	t.drop(p, b, head, q, k)
 	at := k.lo * t.width
 	t.multiply(worker, kernel.Block{M: m, A: dense(p, t.panel), B: w.dout, C: dense(w.dv[at:], t.width), Write: kernel.Accumulate})
 	t.multiply(worker, kernel.Block{M: m, A: dense(ds, t.panel), B: w.q, C: dense(w.dk[at:], t.width), Write: kernel.Accumulate})

@@ -3,6 +3,8 @@ package tensor
 import (
 	"math"
 	"testing"
+
+	"carve/tensor/internal/kernel"
 )
 
 // attentionCase is a shape and a mask.
@@ -14,6 +16,7 @@ type attentionCase struct {
 	qpos, kpos          []int32
 	qdoc, kdoc          []int32
 	merge, add          bool
+	dropout             AttentionDropout
 	start, between, end int // columns of other things around the runs
 }
 
@@ -32,6 +35,11 @@ func attentionCases() []attentionCase {
 		{name: "ring: zigzag", b: 2, s: 80, sk: 80, heads: 2, kv: 2, width: 8, causal: true, qpos: zigzag(1, 40), kpos: zigzag(0, 40), merge: true, add: true},
 		{name: "merge", b: 1, s: 30, sk: 50, heads: 3, kv: 1, width: 8, merge: true, add: true},
 		{name: "nothing visible", b: 1, s: 10, sk: 70, heads: 1, kv: 1, width: 8, causal: true, kpos: rising(100, 70), add: true},
+		{name: "dropout", b: 2, s: 70, sk: 70, heads: 4, kv: 2, width: 8, causal: true, dropout: AttentionDropout{0.3, 5, 11, 8}},
+		{
+			name: "dropout: zigzag", b: 2, s: 80, sk: 80, heads: 2, kv: 2, width: 8, causal: true, merge: true,
+			qpos: zigzag(1, 40), kpos: zigzag(0, 40), dropout: AttentionDropout{0.1, 5, 0, 0},
+		},
 		{name: "no keys", b: 1, s: 10, sk: 0, heads: 1, kv: 1, width: 8},
 		{name: "no queries", b: 1, s: 0, sk: 4, heads: 1, kv: 1, width: 8},
 	}
@@ -63,7 +71,7 @@ func (a *attentionCase) operands(k *kit) Attention {
 		return Columns{k.random(rows, a.start+heads*a.width+a.end), a.start, heads, a.width}
 	}
 	op := Attention{
-		Batch: a.b, Scale: 1 / math.Sqrt(float64(a.width)), Causal: a.causal, Merge: a.merge,
+		Batch: a.b, Scale: 1 / math.Sqrt(float64(a.width)), Causal: a.causal, Merge: a.merge, Dropout: a.dropout,
 		Out: fused(a.b*a.s, a.heads), LSE: k.randomOf(k.statistics(), a.b, a.heads, a.s),
 	}
 	if a.s == a.sk {
@@ -100,6 +108,20 @@ func (a *attentionCase) visible(b, q, k int) bool {
 		return false
 	}
 	return a.qdoc == nil || a.qdoc[b*a.s+q] == a.kdoc[b*a.sk+k]
+}
+
+// factor is what dropout multiplies a probability with.
+func (a *attentionCase) factor(b, h, q, k int) float64 {
+	d := &a.dropout
+	if d.Rate == 0 {
+		return 1
+	}
+	place := uint32(position(a.qpos, q))
+	words := kernel.Philox([4]uint32{place / 4, uint32(position(a.kpos, k)), uint32(d.Sample + b), uint32(d.Head + h)}, d.Key)
+	if float64(words[place%4])/(1<<32) < d.Rate {
+		return 0
+	}
+	return 1 / (1 - d.Rate)
 }
 
 // attentionTwin keeps the whole matrix of scores.
@@ -161,7 +183,7 @@ func (t *attentionTwin) forward(oldOut, oldLSE []float64) {
 			}
 			for j := range p {
 				if p[j] > 0 {
-					out[d] += p[j] / (sum + earlier) * t.v[t.kRow(b, h, j)+d]
+					out[d] += t.a.factor(b, h, i, j) * p[j] / (sum + earlier) * t.v[t.kRow(b, h, j)+d]
 				}
 			}
 		}
@@ -212,9 +234,10 @@ func (t *attentionTwin) backward(dout, out, lse []float64) (dq, dk, dv, delta []
 			}
 			k := t.kRow(b, h, j)
 			p := math.Exp(t.scale*dotTwin(t.q[q:q+w], t.k[k:k+w]) - lse[row])
-			ds := p * (dotTwin(do, t.v[k:k+w]) - delta[row]) * t.scale
+			factor := t.a.factor(b, h, i, j)
+			ds := p * (factor*dotTwin(do, t.v[k:k+w]) - delta[row]) * t.scale
 			for d := range w {
-				dv[k+d] += p * do[d]
+				dv[k+d] += factor * p * do[d]
 				dq[q+d] += ds * t.k[k+d]
 				dk[k+d] += ds * t.q[q+d]
 			}

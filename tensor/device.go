@@ -79,6 +79,8 @@ type Attention struct {
 	QueryDoc, KeyDoc *Tensor
 	// Merge combines the result with the Out and LSE of the keys seen before, as if all had been seen at once.
 	Merge bool
+	// Dropout drops probabilities after the softmax. LSE is that of all.
+	Dropout AttentionDropout
 }
 
 // AttentionBackward is the backward of Attention, given its forward operands and results.
@@ -138,6 +140,8 @@ type PointwiseDevice interface {
 	Add(dst, src *Tensor)
 	// Scale multiplies every element.
 	Scale(t *Tensor, v float64)
+	// Dropout zeroes elements at random and adds a residual; see [Dropout].
+	Dropout(op Dropout)
 	// Normal draws counter-based normal numbers; see [Normal].
 	Normal(op Normal)
 }
