@@ -14,6 +14,7 @@ const (
 	Replicated Kind = iota // every coordinate holds the same numbers
 	Sharded                // every coordinate holds a part of one dim
 	Pending                // every coordinate holds a term; reducing them gives the tensor
+	Single                 // one coordinate holds the tensor, the others hold nothing of it
 )
 
 // Reduction says how the terms of a Partial placement combine.
@@ -36,12 +37,13 @@ func (r Reduction) String() string {
 	return names[r]
 }
 
-// Placement says how a tensor lies along one axis. Make one with Shard, ShardParts, Replicate or Partial.
+// Placement says how a tensor lies along one axis. Make one with Shard, ShardParts, Replicate, Partial or Only.
 type Placement struct {
 	Kind  Kind
 	Dim   int       // the tensor dim that is split, for Sharded
 	Parts int       // the number of parts, for Sharded; 0 means the degree of the axis
 	Op    Reduction // how terms combine, for Pending
+	At    int       // the coordinate that holds the tensor, for Single
 }
 
 // Replicate returns the placement that copies.
@@ -58,7 +60,10 @@ func ShardParts(dim, parts int) Placement { return Placement{Kind: Sharded, Dim:
 // Partial returns the placement where every coordinate holds a term of the reduction.
 func Partial(op Reduction) Placement { return Placement{Kind: Pending, Op: op} }
 
-// String writes "replicate", "shard(0)", "shard(0, 2 parts)" or "partial(sum)".
+// Only returns the placement where one coordinate holds the tensor: each expert lies on one coordinate of EP.
+func Only(coordinate int) Placement { return Placement{Kind: Single, At: coordinate} }
+
+// String writes "replicate", "shard(0)", "shard(0, 2 parts)", "partial(sum)" or "only(3)".
 func (p Placement) String() string {
 	switch p.Kind {
 	case Replicated:
@@ -70,13 +75,18 @@ func (p Placement) String() string {
 		return fmt.Sprintf("shard(%d)", p.Dim)
 	case Pending:
 		return "partial(" + p.Op.String() + ")"
+	case Single:
+		return fmt.Sprintf("only(%d)", p.At)
 	}
 	return fmt.Sprintf("placement(%d)", uint8(p.Kind))
 }
 
-// parts returns the number of distinct parts over an axis of the given degree.
+// parts returns the number of distinct parts over an axis of the given degree. A tensor that a single coordinate holds
+// counts as one part for each, all but one of them empty.
 func (p Placement) parts(degree int) int {
 	switch {
+	case p.Kind == Single:
+		return degree
 	case p.Kind != Sharded:
 		return 1
 	case p.Parts == 0:
@@ -131,8 +141,10 @@ func (s Spec) Validate(m Mesh, shape []int) error {
 	for _, a := range All {
 		p, degree := s[a], m.Degree(a)
 		switch {
-		case p.Kind > Pending:
+		case p.Kind > Single:
 			faults = append(faults, fmt.Errorf("mesh: %s has unknown placement %d", a, p.Kind))
+		case p.Kind == Single && (p.At < 0 || p.At >= degree):
+			faults = append(faults, fmt.Errorf("mesh: %s keeps a tensor on coordinate %d of %d", a, p.At, degree))
 		case p.Kind != Sharded:
 		case p.Dim < 0 || p.Dim >= len(shape):
 			faults = append(faults, fmt.Errorf("mesh: %s shards dim %d of a tensor with %d dims", a, p.Dim, len(shape)))
@@ -181,10 +193,23 @@ func (r Region) Elements() int {
 	return n
 }
 
+// Holds tells whether the given coordinates hold any of the tensor: no Single axis keeps it elsewhere.
+func (s Spec) Holds(at Coordinates) bool {
+	for _, a := range All {
+		if s[a].Kind == Single && s[a].At != at[a] {
+			return false
+		}
+	}
+	return true
+}
+
 // Region returns the block of a tensor of the given global shape that the given coordinates hold. The
-// spec must be valid for the shape.
+// spec must be valid for the shape. It is empty in every dim where the coordinates hold nothing.
 func (s Spec) Region(m Mesh, at Coordinates, shape []int) Region {
 	region := make(Region, len(shape))
+	if !s.Holds(at) {
+		return region
+	}
 	for dim, n := range shape {
 		region[dim] = Range{0, n}
 	}
@@ -210,6 +235,9 @@ func (s Spec) LocalShape(m Mesh, at Coordinates, shape []int) []int {
 // that writes it to a checkpoint and counts it in a norm. A tensor with Partial axes has no owner
 // until it is reduced; there the first coordinate is named.
 func (s Spec) Owns(m Mesh, at Coordinates) bool {
+	if !s.Holds(at) {
+		return false
+	}
 	for _, a := range All {
 		if _, twin := s[a].part(at[a], m.Degree(a)); twin != 0 {
 			return false
@@ -218,7 +246,7 @@ func (s Spec) Owns(m Mesh, at Coordinates) bool {
 	return true
 }
 
-// Copies returns the number of coordinates that hold each region.
+// Copies returns the number of coordinates that hold each region with elements.
 func (s Spec) Copies(m Mesh) int {
 	copies := 1
 	for _, a := range All {

@@ -13,7 +13,7 @@ import (
 func anySpec(t *rapid.T, m mesh.Mesh, dims int) (s mesh.Spec) {
 	for _, a := range mesh.All {
 		dim := rapid.IntRange(0, dims-1).Draw(t, a.String()+" dim")
-		switch rapid.IntRange(0, 2).Draw(t, a.String()+" kind") {
+		switch rapid.IntRange(0, 3).Draw(t, a.String()+" kind") {
 		case 0:
 			s[a] = mesh.Replicate()
 		case 1:
@@ -26,6 +26,8 @@ func anySpec(t *rapid.T, m mesh.Mesh, dims int) (s mesh.Spec) {
 				}
 			}
 			s[a] = mesh.ShardParts(dim, rapid.SampledFrom(divisors).Draw(t, a.String()+" parts"))
+		case 3:
+			s[a] = mesh.Only(rapid.IntRange(0, m.Degree(a)-1).Draw(t, a.String()+" coordinate"))
 		}
 	}
 	return s
@@ -39,6 +41,9 @@ func held(s mesh.Spec, m mesh.Mesh, at mesh.Coordinates, dim, n int) []int {
 		indices = append(indices, i)
 	}
 	for _, a := range []mesh.Axis{mesh.PP, mesh.EP, mesh.TP, mesh.CP, mesh.DP} {
+		if s[a].Kind == mesh.Single && s[a].At != at[a] {
+			indices = []int{}
+		}
 		if s[a].Kind != mesh.Sharded || s[a].Dim != dim {
 			continue
 		}
@@ -170,9 +175,10 @@ func TestSpecValidate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := mesh.Spec{mesh.TP: mesh.ShardParts(0, 4), mesh.EP: mesh.Shard(2), mesh.DP: {Kind: 9}}
+	s := mesh.Spec{mesh.TP: mesh.ShardParts(0, 4), mesh.EP: mesh.Shard(2), mesh.DP: {Kind: 9}, mesh.CP: mesh.Only(1)}
 	want := "mesh: dp has unknown placement 9\n" +
 		"mesh: tp makes 4 parts, which do not divide its degree 6\n" +
+		"mesh: cp keeps a tensor on coordinate 1 of 1\n" +
 		"mesh: ep shards dim 2 of a tensor with 2 dims"
 	if err := s.Validate(m, []int{8, 8}); err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
@@ -187,6 +193,7 @@ func TestSpecString(t *testing.T) {
 		{mesh.Spec{}, "replicate"},
 		{mesh.Spec{mesh.TP: mesh.Shard(0), mesh.DP: mesh.Partial(mesh.Sum)}, "dp partial(sum), tp shard(0)"},
 		{mesh.Spec{mesh.TP: mesh.ShardParts(1, 2), mesh.CP: mesh.Partial(mesh.Max)}, "tp shard(1, 2 parts), cp partial(max)"},
+		{mesh.Spec{mesh.EP: mesh.Only(3), mesh.TP: mesh.Shard(0)}, "tp shard(0), ep only(3)"},
 		{mesh.Spec{mesh.EP: {Kind: 9}}, "ep placement(9)"},
 	}
 	for _, c := range cases {
