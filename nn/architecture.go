@@ -139,7 +139,7 @@ func unsupported(c model.Config) (faults []error) {
 		}
 	}
 	refuse(c.Attention != model.Grouped, "attention "+c.Attention.String(), "use grouped")
-	refuse(c.Experts.Count > 0, "a mixture of experts", "use a dense model")
+	refuse(c.Experts.Count > 0 && c.Bias.MLP, "a bias in experts", "use none")
 	refuse(c.MTP > 0, "multi-token prediction", "set it to 0")
 	refuse(c.Norm != model.RMSNorm && c.Norm != model.LayerNorm, "norm "+c.Norm.String(), "use rms or layer")
 	refuse(c.NormPlacement != model.PreNorm, "norm placement "+c.NormPlacement.String(), "use pre")
@@ -158,11 +158,6 @@ func unsupported(c model.Config) (faults []error) {
 // checkLayout lists what does not fit the mesh or the options.
 func checkLayout(r *Rank, c model.Config, o Options) (faults []error) {
 	m := r.mesh()
-	for _, a := range []mesh.Axis{mesh.EP} {
-		if m.Degree(a) > 1 {
-			faults = append(faults, fmt.Errorf("nn: the layers do not run over the %s axis of degree %d; use 1", a.Noun(), m.Degree(a)))
-		}
-	}
 	tp := m.Degree(mesh.TP)
 	divides := func(n int, what string) {
 		if n%tp != 0 {
@@ -175,6 +170,7 @@ func checkLayout(r *Rank, c model.Config, o Options) (faults []error) {
 	}
 	divides(c.FFN, "feed-forward features")
 	faults = append(faults, checkContext(r, c, o)...)
+	faults = append(faults, checkExperts(m, c.Experts, o.Experts)...)
 	if c.Position == model.Learned && o.Sequence > c.Context {
 		faults = append(faults, fmt.Errorf("nn: sequence %d exceeds the %d learned positions; use at most %d", o.Sequence, c.Context, c.Context))
 	}

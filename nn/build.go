@@ -22,6 +22,8 @@ type Options struct {
 	Logits unit.Bytes
 	// Chunks are the parts of the model that this rank holds; nil means all of it as one.
 	Chunks []Stage
+	// Experts say how a mixture of experts runs.
+	Experts ExpertOptions
 }
 
 // Stage is a run [Lo, Hi) of the model's blocks. The one from block 0 on has the embedding as well, and the one that
@@ -92,7 +94,7 @@ func (b *builder) chunk(s Stage) {
 	for i := s.Lo; i < s.Hi; i++ {
 		b.begin(b.names.block(i))
 		b.add(b.attention(b.names.block(i), b.turn))
-		b.add(b.feedForward(b.names.block(i)))
+		b.add(b.second(i))
 	}
 	if c.Last {
 		b.headUnits()

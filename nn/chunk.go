@@ -25,11 +25,20 @@ type Pass struct {
 	unit  int          // of the chunk, whose layers' products are being put off
 }
 
-// weightGrad is a product that was put off.
+// weightGrad is a product that was put off. Without a matrix it only gives the operands back.
 type weightGrad struct {
 	linear *Linear
 	dy, x  *tensor.Tensor
 	unit   int // of the chunk
+}
+
+// run computes the product and gives its operands back.
+func (g weightGrad) run(r *Rank) {
+	if g.linear != nil {
+		g.linear.weightGrad(r, g.dy, g.x)
+	}
+	g.dy.Free()
+	g.x.Free()
 }
 
 // Free gives up a pass without a backward.
@@ -149,9 +158,7 @@ func (c *Chunk) BackwardWeight(r *Rank, p *Pass, ready Ready) {
 		for len(rest) > 0 && rest[0].unit == i {
 			g := rest[0]
 			rest = rest[1:]
-			g.linear.weightGrad(r, g.dy, g.x)
-			g.dy.Free()
-			g.x.Free()
+			g.run(r)
 			r.yield()
 		}
 		c.complete(r, i, ready)

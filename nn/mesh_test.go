@@ -99,7 +99,7 @@ func (w *worker) collect(grads map[string][]float64) {
 			n *= d
 		}
 		for _, a := range mesh.All {
-			if p.Spec[a].Kind != mesh.Sharded && !p.Terms.Has(a) && w.r.At[a] > 0 {
+			if p.Spec[a].Kind == mesh.Replicated && !p.Terms.Has(a) && w.r.At[a] > 0 {
 				first = false
 			}
 		}

@@ -158,14 +158,17 @@ func reduce(g *comm.Group, t *tensor.Tensor, op tensor.ReduceOp) {
 // The product runs at once, or, within [Chunk.BackwardInput], is put off until [Chunk.BackwardWeight]; nothing
 // that a layer does after the call depends on when that is.
 func (r *Rank) WeightGrad(l *Linear, dy, x *tensor.Tensor) {
+	g := weightGrad{linear: l, dy: dy, x: x}
 	if p := r.later; p != nil {
-		p.later = append(p.later, weightGrad{l, dy, x, p.unit})
+		g.unit = p.unit
+		p.later = append(p.later, g)
 		return
 	}
-	l.weightGrad(r, dy, x)
-	dy.Free()
-	x.Free()
+	g.run(r)
 }
+
+// WeightGradDone gives back tensors that the operands of earlier calls of WeightGrad are views of, when those have run.
+func (r *Rank) WeightGradDone(dy, x *tensor.Tensor) { r.WeightGrad(nil, dy, x) }
 
 // WeightGradKeep is WeightGrad for a dy that stays the caller's and may change after the call: the gradient of the
 // residual stream, which grows in place. It takes over x.

@@ -125,6 +125,9 @@ func (f reference) heads(prefix, norm string, x []float64, position int) []float
 
 // feed is the feed-forward of one token.
 func (f reference) feed(at string, x []float64) []float64 {
+	if f.find(at, ".gate.weight") != nil {
+		return f.mix(at, x)
+	}
 	if f.c.Activation == model.SwiGLU {
 		gate, up := linear(f.find(at, "gate_proj.weight"), nil, x), linear(f.find(at, "up_proj.weight"), nil, x)
 		for i, g := range gate {

@@ -27,6 +27,7 @@ func families() []family {
 		{"qwen2", change(llama(), func(c *model.Config) { c.Architecture, c.Bias.QKV = model.Qwen2, true })},
 		{"gpt2", gpt2()},
 	}
+	all = append(all, mixtures()...)
 	if racing {
 		return all[3:4]
 	}

@@ -63,6 +63,9 @@ type ops[T kernel.Float] struct {
 	finite    finiteness[T]
 	attend    attention[T]
 	attendB   attentionBackward[T]
+	route     routing[T]
+	routeBack routingBackward[T]
+	rows      rowwise[T]
 }
 
 // scratch is the workspace of one operation: for every worker the same number of runs of numbers.

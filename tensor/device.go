@@ -16,6 +16,7 @@ type Device interface {
 	AttentionDevice
 	PointwiseDevice
 	LossDevice
+	ExpertDevice
 	OptimizerDevice
 }
 
