@@ -43,7 +43,7 @@ func (l *experts) params() (params []*Param) {
 
 // forward computes the rows of s.x, rows[i] of them for expert i, in turn, into y [R H], and fills s.u.
 func (l *experts) forward(r *Rank, rows []int, s *expertsSaved) (y *tensor.Tensor) {
-	s.u = r.activation(s.x.Rows(), l.each[0].up.weight.value.Dim(0))
+	s.u = r.activation(s.x.Rows(), l.each[0].up.out())
 	l.runs(rows, func(e *expert, lo, hi int) { e.up.forward(r, s.u, s.x, lo, hi) })
 	h := l.act.forward(r, s.u, l.features) // [R F]
 	r.Dev.ScaleRows(h, h, s.gate)

@@ -1,9 +1,6 @@
 package nn
 
-import (
-	"carve/mesh"
-	"carve/tensor"
-)
+import "carve/tensor"
 
 // MoE is the second branch of a block with a mixture of experts:
 //
@@ -38,7 +35,8 @@ const (
 // moeSaved is what one micro-batch leaves for the backward.
 type moeSaved struct {
 	layer    *MoE
-	x        *tensor.Tensor // [T H]
+	total    int            // T
+	x        *tensor.Tensor // [T H], this rank's rows
 	stats    normStats
 	routes   routes
 	dispatch *dispatch
@@ -82,28 +80,48 @@ func (l *MoE) Params() []*Param {
 	return append(params, l.experts.params()...)
 }
 
-// share is the run of rows that this rank routes.
-func (l *MoE) share(r *Rank, rows int) mesh.Range {
-	if l.rows == allRows {
-		return mesh.Range{Stop: rows}
+// alone tells whether the rows that this rank routes are those of its residual stream, no more and no fewer, so that what comes back
+// is no term of a sum over the tensor axis.
+func (l *MoE) alone(r *Rank) bool { return l.rows == ownRows && r.scattered() }
+
+// gather returns all T rows of t, which has those of the residual stream, if they are needed here; else t.
+func (l *MoE) gather(r *Rank, t *tensor.Tensor, rows int) *tensor.Tensor {
+	if l.alone(r) && l.shared == nil {
+		return t
 	}
-	return mesh.Split(rows, degree(r.Groups.Tensor), position(r.Groups.Tensor))
+	return r.gather(t, rows)
+}
+
+// routed is a view of the rows that this rank routes, of t or of all, which gather made of it.
+func (l *MoE) routed(r *Rank, t, all *tensor.Tensor) *tensor.Tensor {
+	switch {
+	case l.alone(r):
+		all = t
+	case l.rows == ownRows:
+		rows := r.block(all.Rows(), position(r.Groups.Tensor))
+		return all.RowRange(rows.Start, rows.Stop)
+	}
+	return all.RowRange(0, all.Rows())
 }
 
 // Forward implements [Layer]. What it keeps across a wait is in s and in locals: another micro-batch may run meanwhile.
 func (l *MoE) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tensor, Saved) {
 	r.Arena.At(l.name)
 	s := l.begin(x)
+	s.total = b.rows()
 	n := r.activation(x.Rows(), x.Cols())
 	s.stats = l.norm.forward(r, whole(n), whole(x))
-	share := l.share(r, x.Rows())
-	rows, gates := l.send(r, s, n, share)
-	y := l.first(r, s, n, x)
+	all := l.gather(r, n, s.total)
+	rows, gates := l.send(r, s, n, all)
+	y := l.first(r, s, all, x)
+	drop(all, n)
 	n.Free()
 	s.experts.x, s.experts.gate = s.dispatch.arrived(r, rows), s.dispatch.arrived(r, gates)
 	out := l.experts.forward(r, s.dispatch.own, &s.experts)
-	l.receive(r, s.dispatch, s.dispatch.back(r, r.Groups.Expert, out), y, share)
-	reduce(r.Groups.Tensor, y, tensor.Sum)
+	y = l.receive(r, s, s.dispatch.back(r, r.Groups.Expert, out), y)
+	if r.scattered() && !l.alone(r) {
+		r.Dev.Add(y, x)
+	}
 	if b.Mode == Evaluate {
 		s.Free()
 		return y, nil
@@ -111,9 +129,9 @@ func (l *MoE) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tensor, Save
 	return y, s
 }
 
-// send routes this rank's share of the rows n and starts their way to the experts.
-func (l *MoE) send(r *Rank, s *moeSaved, n *tensor.Tensor, share mesh.Range) (rows, gates exchange) {
-	own := n.RowRange(share.Start, share.Stop)
+// send routes this rank's rows and starts their way to the experts.
+func (l *MoE) send(r *Rank, s *moeSaved, n, all *tensor.Tensor) (rows, gates exchange) {
+	own := l.routed(r, n, all)
 	defer own.Free()
 	s.routes = l.router.forward(r, own)
 	d, g := s.dispatch, r.Groups.Expert
@@ -123,82 +141,107 @@ func (l *MoE) send(r *Rank, s *moeSaved, n *tensor.Tensor, share mesh.Range) (ro
 	return d.forth(r, g, d.gather(r, own)), gates
 }
 
-// first is what does not depend on the experts: the residual stream x and the shared experts' result. Ranks of the
-// tensor axis have terms of it.
-func (l *MoE) first(r *Rank, s *moeSaved, n, x *tensor.Tensor) (y *tensor.Tensor) {
-	if !leads(r.Groups.Tensor) {
-		x = nil
+// first is what does not depend on the experts, for receive to add to: the shared experts' result and the residual stream x.
+// Where rows are scattered, x is added last, but to rows that are alone.
+func (l *MoE) first(r *Rank, s *moeSaved, all, x *tensor.Tensor) (y *tensor.Tensor) {
+	residual := x
+	if r.scattered() || !leads(r.Groups.Tensor) {
+		residual = nil
 	}
-	if l.shared != nil {
-		return l.shared.forward(r, &s.shared, n, x)
-	}
-	y = r.activation(n.Rows(), n.Cols())
-	if x == nil {
+	switch {
+	case l.shared != nil && l.alone(r):
+		y = r.scatterSum(l.shared.forward(r, &s.shared, all, nil))
+		r.Dev.Add(y, x)
+	case l.shared != nil:
+		y = l.shared.forward(r, &s.shared, all, residual)
+	case l.alone(r) || residual != nil:
+		y = r.activation(x.Rows(), x.Cols())
+		r.Dev.Copy(y, x)
+	default:
+		y = r.activation(all.Rows(), x.Cols())
 		r.Dev.Fill(y, 0)
-		return y
 	}
-	r.Dev.Copy(y, x)
 	return y
 }
 
-// receive waits for slots and adds them to the rows that they came from.
-func (l *MoE) receive(r *Rank, d *dispatch, x exchange, y *tensor.Tensor, share mesh.Range) {
-	slots := x.wait()
-	own := y.RowRange(share.Start, share.Stop)
-	d.scatter(r, own, slots)
+// receive waits for slots and adds them to the rows of y that they came from. It returns this rank's rows of the sum.
+func (l *MoE) receive(r *Rank, s *moeSaved, x exchange, y *tensor.Tensor) *tensor.Tensor {
+	l.collect(r, s, x, y)
+	if l.alone(r) {
+		return y
+	}
+	return r.scatterSum(y)
+}
+
+// collect waits for slots and adds them to the rows of y that they came from.
+func (l *MoE) collect(r *Rank, s *moeSaved, x exchange, y *tensor.Tensor) {
+	slots, own := x.wait(), l.routed(r, y, y)
+	s.dispatch.scatter(r, own, slots)
 	own.Free()
 	slots.Free()
 }
 
-// Backward implements [Layer].
+// Backward implements [Layer]. It waits as Forward does.
 func (l *MoE) Backward(r *Rank, dy *tensor.Tensor, saved Saved) *tensor.Tensor {
 	r.Arena.At(l.name)
 	s := saved.(*moeSaved)
 	d, g := s.dispatch, r.Groups.Expert
-	share := l.share(r, dy.Rows())
-	own := dy.RowRange(share.Start, share.Stop)
+	all := l.gather(r, dy, s.total)
+	own := l.routed(r, dy, all)
 	sent := d.forth(r, g, d.gather(r, own))
 	own.Free()
-	dn := l.firstBackward(r, s, dy)
+	dn := l.firstBackward(r, s, all, dy)
 	dx, pull := l.experts.backward(r, d.own, d.arrived(r, sent), &s.experts)
 	pulls := d.back(r, g, pull)
-	l.receive(r, d, d.back(r, g, dx), dn, share)
-	l.routerBackward(r, s, dn, pulls, share)
-	reduce(r.Groups.Tensor, dn, tensor.Sum)
+	l.collect(r, s, d.back(r, g, dx), dn)
+	l.routerBackward(r, s, pulls, dn)
+	if !l.alone(r) {
+		dn = r.scatterSum(dn)
+	}
 	n := l.norm.residual(r, dy, dn, s.x, s.stats)
 	s.stats = normStats{}
-	own = n.RowRange(share.Start, share.Stop)
-	l.router.weightGrad(r, &s.routes, own)
-	own.Free()
-	l.lastGrad(r, s, n)
+	l.weightGrad(r, s, n)
 	s.Free()
 	return dy
 }
 
-// firstBackward is the shared experts' share of the gradient of n, or zero.
-func (l *MoE) firstBackward(r *Rank, s *moeSaved, dy *tensor.Tensor) (dn *tensor.Tensor) {
-	if l.shared != nil {
-		return l.shared.backward(r, &s.shared, dy)
+// firstBackward is the shared experts' share of the gradient of n, or zero, for collect to add to. It takes over all where
+// that is a copy of dy.
+func (l *MoE) firstBackward(r *Rank, s *moeSaved, all, dy *tensor.Tensor) (dn *tensor.Tensor) {
+	if l.shared == nil {
+		dn = r.activation(all.Rows(), all.Cols())
+		drop(all, dy)
+		r.Dev.Fill(dn, 0)
+		return dn
 	}
-	dn = r.activation(dy.Rows(), dy.Cols())
-	r.Dev.Fill(dn, 0)
+	dn = l.shared.backward(r, &s.shared, all, dy)
+	if l.alone(r) {
+		return r.scatterSum(dn)
+	}
 	return dn
 }
 
 // routerBackward waits for the gradients of the gates and adds the router's share to dn.
-func (l *MoE) routerBackward(r *Rank, s *moeSaved, dn *tensor.Tensor, pulls exchange, share mesh.Range) {
-	pull := pulls.wait()
-	own := dn.RowRange(share.Start, share.Stop)
+func (l *MoE) routerBackward(r *Rank, s *moeSaved, pulls exchange, dn *tensor.Tensor) {
+	pull, own := pulls.wait(), l.routed(r, dn, dn)
 	l.router.backward(r, &s.routes, own, s.dispatch.at, pull)
 	own.Free()
 	pull.Free()
 }
 
-// lastGrad is the gradient of the shared experts' first matrix. It takes over n.
-func (l *MoE) lastGrad(r *Rank, s *moeSaved, n *tensor.Tensor) {
+// weightGrad is the gradients of the matrices that read n: the router's, and the shared experts' first. It takes over n.
+func (l *MoE) weightGrad(r *Rank, s *moeSaved, n *tensor.Tensor) {
+	all := l.gather(r, n, s.total)
+	own := l.routed(r, n, all)
+	l.router.weightGrad(r, &s.routes, own)
+	own.Free()
 	if l.shared == nil {
+		drop(all, n)
 		n.Free()
 		return
 	}
-	l.shared.weightGrad(r, &s.shared, n)
+	if all != n {
+		n.Free()
+	}
+	l.shared.weightGrad(r, &s.shared, all)
 }

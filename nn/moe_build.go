@@ -103,8 +103,8 @@ func (b *builder) shared(at string, n expertNames) *sharedExperts {
 	std, residual := b.std()
 	l := &sharedExperts{act: b.activation()}
 	at += n.shared
-	l.up = b.linear(byOut, b.c.Hidden, std, b.upParts(at, n, b.c.Experts.SharedFFN)...)
-	l.down = b.linear(byIn, b.c.Experts.SharedFFN, residual, part{at + n.down, b.c.Hidden})
+	l.up.Linear = b.linear(b.c.Hidden, std, b.upParts(at, n, b.c.Experts.SharedFFN, byOut)...)
+	l.down.Linear = b.linear(b.c.Experts.SharedFFN, residual, part{at + n.down, b.c.Hidden, byIn})
 	if b.c.Experts.SharedGate {
 		l.gate = &Router{
 			weight: b.terms(at+"_gate", 1),
@@ -136,17 +136,17 @@ func (b *builder) expert(at string, n expertNames, rows rowShare) expert {
 	}
 	features := b.c.Experts.FFN
 	return expert{
-		up:   b.expertLinear(out, rows, b.c.Hidden, std, b.upParts(at, n, features)...),
-		down: b.expertLinear(in, rows, features, residual, part{at + n.down, b.c.Hidden}),
+		up:   b.expertLinear(rows, b.c.Hidden, std, b.upParts(at, n, features, out)...),
+		down: b.expertLinear(rows, features, residual, part{at + n.down, b.c.Hidden, in}),
 	}
 }
 
 // expertLinear declares a matrix of an expert of this rank. It lies on one coordinate of the expert axis. Its gradient has terms
 // on the ranks that replicate it, also on those of the tensor axis where these route other rows.
-func (b *builder) expertLinear(s split, rows rowShare, in int, std float64, parts ...part) Linear {
+func (b *builder) expertLinear(rows rowShare, in int, std float64, parts ...part) Linear {
 	params := make([]*Param, len(parts))
 	for i, p := range parts {
-		params[i] = b.matrix(p.name, Matrix, p.out, in, s, std)
+		params[i] = b.matrix(p.name, Matrix, p.out, in, p.by, std)
 		params[i].Spec[mesh.EP] = mesh.Only(b.r.At[mesh.EP])
 		params[i].Terms = mesh.ExpertData
 		if rows == ownRows {
@@ -157,11 +157,11 @@ func (b *builder) expertLinear(s split, rows rowShare, in int, std float64, part
 }
 
 // upParts are the parts of an expert's first matrix.
-func (b *builder) upParts(at string, n expertNames, features int) []part {
+func (b *builder) upParts(at string, n expertNames, features int, by split) []part {
 	if b.c.Activation == model.SwiGLU {
-		return []part{{at + n.gate, features}, {at + n.up, features}}
+		return []part{{at + n.gate, features, by}, {at + n.up, features, by}}
 	}
-	return []part{{at + n.up, features}}
+	return []part{{at + n.up, features, by}}
 }
 
 func (b *builder) activation() activation {

@@ -30,7 +30,7 @@ func mixture(a model.Architecture, f func(*model.Config)) model.Config {
 	c := model.New(a)
 	c.Layers, c.Hidden, c.Heads, c.KVHeads, c.HeadDim = 2, 16, 4, 2, 4
 	c.FFN, c.Vocab, c.Context, c.InitStd = 24, 19, 32, 0.3
-	c.Experts.Count, c.Experts.PerToken, c.Experts.FFN = 8, 3, 6
+	c.Experts.Count, c.Experts.PerToken, c.Experts.FFN = 8, 3, 8
 	f(&c)
 	return c
 }
@@ -48,22 +48,44 @@ func expertLayouts() []layout {
 		one(mesh.Degrees{mesh.DP: 2, mesh.TP: 2, mesh.EP: 2}),
 		one(mesh.Degrees{mesh.CP: 2, mesh.EP: 2}),
 		one(mesh.Degrees{mesh.TP: 2, mesh.CP: 2, mesh.EP: 2}),
+		inBlocks(one(mesh.Degrees{mesh.TP: 2, mesh.EP: 2})),
+		inBlocks(one(mesh.Degrees{mesh.TP: 4, mesh.CP: 2, mesh.EP: 2})),
 	}
 	if racing {
-		return all[5:6]
+		return all[len(all)-2:]
 	}
 	return all
 }
 
+// inBlocks is a layout with sequence parallelism.
+func inBlocks(l layout) layout {
+	l.plant = func(r *nn.Rank, _ comm.Endpoint) { r.SequenceParallel = true }
+	return l
+}
+
 func TestExpertsEqualOneRank(t *testing.T) {
 	for _, f := range mixtures() {
-		j := job{config: f.config, sequences: 8, length: 4}
+		j := job{config: f.config, sequences: 8, length: 12}
 		want := j.run(t, alone())
 		for _, l := range expertLayouts() {
 			for _, j.options.Experts.Tensor = range []int{1, max(l.degrees[mesh.TP], 1)} {
 				if worst, where := j.run(t, l).distance(want); worst > meshTolerance {
-					t.Errorf("%s, %v, %d ranks an expert: %s differs from one rank by %.1e", f.name, l, j.options.Experts.Tensor, where, worst)
+					t.Errorf("%s, %v, rows in blocks %v, %d ranks an expert: %s differs from one rank by %.1e", f.name, l, l.plant != nil, j.options.Experts.Tensor, where, worst)
 				}
+			}
+		}
+	}
+}
+
+// TestExpertsOfUnevenBlocks splits 5 rows over 2 ranks.
+func TestExpertsOfUnevenBlocks(t *testing.T) {
+	for _, f := range mixtures() {
+		j := job{config: f.config, sequences: 2, length: 5}
+		want := j.run(t, alone())
+		for _, j.options.Experts.Tensor = range []int{1, 2} {
+			got := j.run(t, inBlocks(layout{degrees: mesh.Degrees{mesh.TP: 2, mesh.EP: 2}, dtype: tensor.FP64}))
+			if worst, where := got.distance(want); worst > meshTolerance {
+				t.Errorf("%s, %d ranks an expert: %s differs from one rank by %.1e", f.name, j.options.Experts.Tensor, where, worst)
 			}
 		}
 	}

@@ -6,9 +6,9 @@ import "carve/tensor"
 // one. A gate may weigh its result by the sigmoid of one logit (Qwen2-MoE), as a router of a single expert. It
 // multiplies what the second matrix gets, as in [experts].
 type sharedExperts struct {
-	up   Linear
+	up   Column
 	act  activation
-	down Linear
+	down Row
 	gate *Router // nil for none
 }
 
@@ -32,46 +32,53 @@ func (l *sharedExperts) params() []*Param {
 	return params
 }
 
-// forward is this rank's term of the result, plus residual, which may be nil. n and residual stay the caller's.
-func (l *sharedExperts) forward(r *Rank, s *sharedSaved, n, residual *tensor.Tensor) *tensor.Tensor {
-	s.u = l.up.product(r, n, nil, nil)
-	h := l.act.forward(r, s.u, l.down.weight.value.Dim(1))
+// forward is this rank's term of the result, plus residual, which may be nil, of all rows n [T H]. Both stay the caller's.
+func (l *sharedExperts) forward(r *Rank, s *sharedSaved, n, residual *tensor.Tensor) (y *tensor.Tensor) {
+	s.u = r.activation(n.Rows(), l.up.out())
+	r.Dev.MatMul(tensor.MatMul{C: s.u, A: n, B: l.up.weight.value, TransB: true})
+	h := l.act.forward(r, s.u, l.down.in())
 	if l.gate != nil {
 		s.gate = l.gate.forward(r, n)
 		r.Dev.ScaleRows(h, h, s.gate.gate)
 	}
-	y := l.down.product(r, h, nil, residual)
+	y = r.activation(n.Rows(), l.down.out())
+	r.Dev.MatMul(tensor.MatMul{C: y, A: h, B: l.down.weight.value, TransB: true, Residual: residual})
 	h.Free()
 	return y
 }
 
-// backward is this rank's term of the gradient of n. dy stays the caller's.
-func (l *sharedExperts) backward(r *Rank, s *sharedSaved, dy *tensor.Tensor) (dn *tensor.Tensor) {
-	dh := l.down.input(r, dy)
+// backward is this rank's term of the gradient of n. all is all rows of dy, which is the caller's; it takes over all where
+// that is a copy.
+func (l *sharedExperts) backward(r *Rank, s *sharedSaved, all, dy *tensor.Tensor) (dn *tensor.Tensor) {
+	up := l.up.weight.value
+	dh := r.activation(all.Rows(), l.down.in())
+	r.Dev.MatMul(tensor.MatMul{C: dh, A: all, B: l.down.weight.value})
+	dn = r.activation(all.Rows(), l.up.in())
 	if l.gate == nil {
 		h := l.act.backward(r, dh, s.u)
 		dh.Free()
-		r.WeightGradKeep(&l.down, dy, h)
-		return l.up.input(r, s.u)
+		l.down.Grad(r, all, dy, h)
+		r.Dev.MatMul(tensor.MatMul{C: dn, A: s.u, B: up})
+		return dn
 	}
 	r.Dev.ScaleRows(dh, dh, s.gate.gate)
 	h := l.act.backward(r, dh, s.u)
-	pull := r.statistics(dy.Rows(), 1)
+	pull := r.statistics(all.Rows(), 1)
 	r.Dev.DotRows(pull, dh, h)
 	dh.Free()
 	r.Dev.ScaleRows(h, h, s.gate.gate)
-	r.WeightGradKeep(&l.down, dy, h)
-	dn = l.up.input(r, s.u)
+	l.down.Grad(r, all, dy, h)
+	r.Dev.MatMul(tensor.MatMul{C: dn, A: s.u, B: up})
 	l.gate.backward(r, &s.gate, dn, nil, pull)
 	pull.Free()
 	return dn
 }
 
-// weightGrad is the gradients of the matrices that read n, after backward. It takes over n.
+// weightGrad is the gradients of the matrices that read n, after backward. It takes over all rows of n.
 func (l *sharedExperts) weightGrad(r *Rank, s *sharedSaved, n *tensor.Tensor) {
 	if l.gate != nil {
 		l.gate.weightGrad(r, &s.gate, n)
 	}
-	r.WeightGrad(&l.up, s.u, n)
+	r.WeightGrad(&l.up.Linear, s.u, n)
 	s.u = nil
 }
