@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -377,4 +378,58 @@ func FuzzManifest(f *testing.F) {
 			t.Fatalf("accepted what cannot be written: %v", err)
 		}
 	})
+}
+
+// TestReadRegion writes a matrix in unequal blocks, two of them in one file, and reads every block of it.
+func TestReadRegion(t *testing.T) {
+	const rows, cols = 5, 4
+	shape, all := []int{rows, cols}, numbers(4*rows*cols, 3)
+	block := func(r0, r1, c0, c1 int) (mesh.Region, []byte) {
+		var data []byte
+		for r := r0; r < r1; r++ {
+			data = append(data, all[4*(r*cols+c0):4*(r*cols+c1)]...)
+		}
+		return mesh.Region{{Start: r0, Stop: r1}, {Start: c0, Stop: c1}}, data
+	}
+	p := New(t.TempDir(), 1)
+	if err := p.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	var shards [][]Tensor
+	for rank, parts := range [][][4]int{{{0, 1, 0, 3}, {0, 1, 3, 4}}, {{1, 3, 0, 4}, {3, 4, 0, 1}}, {{3, 4, 1, 4}, {4, 5, 0, 4}}} {
+		var entries []Entry
+		for _, b := range parts {
+			region, data := block(b[0], b[1], b[2], b[3])
+			entries = append(entries, Entry{Name: "w", DType: tensor.FP32, Shape: shape, Region: region, Data: data})
+		}
+		s, err := p.WriteShard("model", rank, entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shards = append(shards, s)
+	}
+	if err := p.Commit(&Manifest{Tensors: Merge(shards...)}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := openVerified(p.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for r0 := range rows {
+		for r1 := r0 + 1; r1 <= rows; r1++ {
+			for c0 := range cols {
+				for c1 := c0 + 1; c1 <= cols; c1++ {
+					region, want := block(r0, r1, c0, c1)
+					got := make([]byte, len(want))
+					if err := c.ReadRegion("w", tensor.FP32, shape, region, got); err != nil || !bytes.Equal(got, want) {
+						t.Errorf("%v: %v, %v, want %v", region, got, err, want)
+					}
+				}
+			}
+		}
+	}
+	if err := c.ReadRegion("w", tensor.FP32, shape, mesh.Region{{Stop: 1}, {Stop: 1}}, make([]byte, 8)); err == nil {
+		t.Error("a block of another size is read")
+	}
 }

@@ -21,6 +21,7 @@ const (
 type Slice struct {
 	Region mesh.Region // of the global tensor
 	File   string      // a name in the checkpoint's folder
+	Key    string      // of the block in the file: the tensor's name, or that and a number for further blocks
 	Hash   string      // xxHash64 of the block's bytes, 16 hexadecimal digits
 }
 

@@ -34,6 +34,7 @@ type sliceFile struct {
 	Start []int  `json:"start"`
 	Shape []int  `json:"shape"`
 	File  string `json:"file"`
+	Key   string `json:"key,omitempty"` // when not the tensor's name
 	Hash  string `json:"xxhash64"`
 }
 
@@ -59,7 +60,11 @@ func encodeTensor(t Tensor) tensorFile {
 		for dim, r := range s.Region {
 			start[dim] = r.Start
 		}
-		f.Slices = append(f.Slices, sliceFile{Start: start, Shape: s.Region.Shape(), File: s.File, Hash: s.Hash})
+		one := sliceFile{Start: start, Shape: s.Region.Shape(), File: s.File, Hash: s.Hash}
+		if s.Key != t.Name {
+			one.Key = s.Key
+		}
+		f.Slices = append(f.Slices, one)
 	}
 	return f
 }
@@ -127,6 +132,9 @@ func decodeTensor(f tensorFile) (Tensor, error) {
 		if err != nil {
 			return t, err
 		}
+		if s.Key == "" {
+			s.Key = t.Name
+		}
 		t.Slices = append(t.Slices, s)
 	}
 	return t, checkCover(t)
@@ -146,5 +154,5 @@ func decodeSlice(f sliceFile, shape []int) (Slice, error) {
 		}
 		region[i] = mesh.Range{Start: f.Start[i], Stop: f.Start[i] + f.Shape[i]}
 	}
-	return Slice{Region: region, File: f.File, Hash: f.Hash}, nil
+	return Slice{Region: region, File: f.File, Key: f.Key, Hash: f.Hash}, nil
 }

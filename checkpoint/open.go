@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"carve/mesh"
-	"carve/tensor"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -59,10 +57,10 @@ func (c *Checkpoint) check(t Tensor, s Slice) error {
 	if err != nil {
 		return err
 	}
-	info, ok := f.Find(t.Name)
+	info, ok := f.Find(s.Key)
 	switch {
 	case !ok:
-		return damaged(f.path, "it lacks tensor %q", clip(t.Name))
+		return damaged(f.path, "it lacks tensor %q", clip(s.Key))
 	case info.DType != t.DType || !slices.Equal(info.Shape, s.Region.Shape()):
 		return damaged(f.path, "tensor %q is %v %v, the manifest says %v %v", clip(t.Name), info.DType, info.Shape, t.DType, s.Region.Shape())
 	}
@@ -102,7 +100,7 @@ func (c *Checkpoint) Verify() error {
 	for _, t := range c.Tensors {
 		for _, s := range t.Slices {
 			f := c.files[s.File]
-			info, _ := f.Find(t.Name)
+			info, _ := f.Find(s.Key)
 			digest := xxhash.New()
 			for at := info.Start; at < info.Stop; {
 				part := buffer[:min(int64(len(buffer)), info.Stop-at)]
@@ -123,33 +121,6 @@ func (c *Checkpoint) Verify() error {
 func (f *shardFile) mismatch(t Tensor) error {
 	return damaged(f.path, "the bytes of tensor %q do not match their hash", clip(t.Name))
 }
-
-// Read reads the whole of a global tensor into dst, whose length and dtype must be the tensor's, and compares
-// the hash.
-func (c *Checkpoint) Read(name string, d tensor.DType, shape []int, dst []byte) error {
-	t, ok := c.Find(name)
-	switch {
-	case !ok:
-		return fmt.Errorf("checkpoint: %s has no tensor %q; was it made with another plan?", c.Path, name)
-	case t.DType != d || !slices.Equal(t.Shape, shape):
-		return fmt.Errorf("checkpoint: tensor %q of %s is %v %v, this run needs %v %v; was it made with another plan?",
-			name, c.Path, t.DType, t.Shape, d, shape)
-	case len(t.Slices) != 1 || !isWhole(t.Slices[0].Region, shape):
-		return fmt.Errorf("checkpoint: tensor %q of %s is split; this carve reads whole tensors only", name, c.Path)
-	}
-	f := c.files[t.Slices[0].File]
-	info, _ := f.Find(name)
-	if _, err := f.file.ReadAt(dst, info.Start); err != nil {
-		return damaged(f.path, "tensor %q: %v", name, reason(err))
-	}
-	if hashOf(dst) != t.Slices[0].Hash {
-		return f.mismatch(t)
-	}
-	return nil
-}
-
-// isWhole tells whether a region is the whole of a tensor.
-func isWhole(r mesh.Region, shape []int) bool { return slices.Equal(r, whole(shape)) }
 
 // reason strips the path that the operating system's error repeats.
 func reason(err error) string {

@@ -70,15 +70,28 @@ func writeEntries(w io.Writer, head []byte, file string, entries []Entry) ([]Ten
 	if _, err := out.Write(head); err != nil {
 		return nil, err
 	}
-	tensors := make([]Tensor, 0, len(entries))
-	for _, e := range entries {
+	tensors, keys := make([]Tensor, 0, len(entries)), keysOf(entries)
+	for i, e := range entries {
 		if _, err := out.Write(e.Data); err != nil {
 			return nil, err
 		}
-		slice := Slice{Region: e.block(), File: file, Hash: hashOf(e.Data)}
+		slice := Slice{Region: e.block(), File: file, Key: keys[i], Hash: hashOf(e.Data)}
 		tensors = append(tensors, Tensor{Name: e.Name, DType: e.DType, Shape: e.Shape, Slices: []Slice{slice}})
 	}
 	return tensors, out.Flush()
+}
+
+// keysOf names the blocks in their file: by the tensor's name, with a number for every further block of one.
+func keysOf(entries []Entry) []string {
+	keys, seen := make([]string, len(entries)), map[string]int{}
+	for i, e := range entries {
+		keys[i] = e.Name
+		if n := seen[e.Name]; n > 0 {
+			keys[i] = fmt.Sprintf("%s@%d", e.Name, n)
+		}
+		seen[e.Name]++
+	}
+	return keys
 }
 
 // hashOf is the xxHash64 of data, in hexadecimal.
@@ -90,8 +103,8 @@ func formatHeader(entries []Entry) ([]byte, error) {
 	const align = 64
 	b := bytes.NewBuffer(make([]byte, 8))
 	b.WriteString(`{"__metadata__":{"format":"pt"}`)
-	at := int64(0)
-	for _, e := range entries {
+	at, keys := int64(0), keysOf(entries)
+	for i, e := range entries {
 		shape := e.block().Shape()
 		n, err := byteLen(e.DType, shape)
 		if err == nil && n != int64(len(e.Data)) {
@@ -100,7 +113,7 @@ func formatHeader(entries []Entry) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("tensor %q: %w", e.Name, err)
 		}
-		name, err := json.Marshal(e.Name)
+		name, err := json.Marshal(keys[i])
 		if err != nil {
 			return nil, err
 		}

@@ -163,7 +163,7 @@ func (l *Attention) operation(s *attentionSaved, qk *tensor.Tensor) tensor.Atten
 func (l *Attention) Backward(r *Rank, dy *tensor.Tensor, saved Saved) *tensor.Tensor {
 	r.Arena.At(l.name)
 	s := saved.(*attentionSaved)
-	dout, all := l.out.Input(r, dy, s.qkv.Rows()) // [T A·D]
+	dout, all := l.out.Input(r, dy, s.out.Rows()) // [T A·D]
 	dqkv := l.attentionBackward(r, s, dout)
 	dout.Free()
 	l.out.Grad(r, all, dy, s.out)

@@ -15,8 +15,12 @@ func contextOf(c plan.Context) (o nn.Context) {
 		o.Balance = mesh.Contiguous
 	}
 	switch c.Kind {
-	case plan.Ring, plan.AllGather, plan.AllToAll:
+	case plan.Ring:
 		o.Kind = nn.ContextRing
+	case plan.AllGather:
+		o.Kind = nn.ContextAllGather
+	case plan.AllToAll:
+		o.Kind = nn.ContextAllToAll
 	}
 	return o
 }

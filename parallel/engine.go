@@ -154,7 +154,6 @@ func Check(p plan.Plan) error {
 		}
 	}
 	l := p.Layout
-	refuse(l.Degrees[mesh.CP] > 1 && l.Context.Kind != plan.Ring, "context.kind "+l.Context.Kind.String(), "use ring")
 	refuse(l.Degrees[mesh.EP] > 1, "expert parallelism", "use ep 1")
 	refuse(p.Recompute.Kind != plan.KeepAll, "recompute", "use none")
 	refuse(p.Offload != plan.NoOffload, "offload", "use none")
