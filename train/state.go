@@ -162,7 +162,7 @@ func (w *worker) commit(pending *checkpoint.Pending, step int) error {
 func (w *worker) restore(c *checkpoint.Checkpoint) error {
 	w.enter(restoring)
 	for _, h := range w.holdings() {
-		if err := c.Read(h.name, h.tensor.DType(), h.shape, h.tensor.Raw()); err != nil {
+		if err := c.ReadRegion(h.name, h.tensor.DType(), h.shape, h.region, h.tensor.Raw()); err != nil {
 			return err
 		}
 	}
