@@ -56,8 +56,7 @@ func (s Spec) micros() error {
 			return fmt.Errorf("schedule: interleaved has one chunk per rank; use 2 or more, or 1f1b")
 		}
 		if m%p != 0 {
-			return fmt.Errorf("schedule: interleaved takes micro-batches in rounds of %d ranks, and %d is no multiple; use %d or %d",
-				p, m, max(m/p*p, p), (m/p+1)*p)
+			return fmt.Errorf("schedule: interleaved takes micro-batches in rounds of %d ranks, and %d is no multiple; use %d", p, m, (m/p+1)*p)
 		}
 	case DualPipe:
 		if p%2 != 0 || m%2 != 0 || m < 2*p {
