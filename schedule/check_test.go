@@ -185,26 +185,39 @@ func TestFaults(t *testing.T) {
 	base := Spec{Kind: OneForwardOneBackward, Ranks: 2, Micro: 2}
 	cases := []struct {
 		name  string
+		rule  Rule
 		plant func(p *Program)
 		want  string
 	}{
-		{"stage twice", func(p *Program) { p.Stages[1][0].Index = 0 },
-			"schedule: chunk 0 of rank 1 holds stage 0 of pipe 0, which is out of range or held twice; place every stage of every pipe once"},
-		{"unknown micro-batch", func(p *Program) { p.Ranks[0][0].Micro = 7 },
-			"schedule: rank 0, action 0, F7: micro-batch 7 does not pass a chunk 0 of this rank; use a micro-batch of 0 to 1 that travels the pipe of a chunk of 0 to 0"},
-		{"send left out", func(p *Program) { p.Ranks[0] = slices.Delete(p.Ranks[0], 1, 2) },
-			"schedule: rank 0, action 7, SendActivation 0 > 1: is missing; add it"},
-		{"forward twice", func(p *Program) { p.Ranks[0] = slices.Insert(p.Ranks[0], 1, p.Ranks[0][0]) },
-			"schedule: rank 0, action 1, F0: this forward has run; run it once"},
-		{"backward too early", func(p *Program) { p.Ranks[1][1], p.Ranks[1][2] = p.Ranks[1][2], p.Ranks[1][1] },
-			"schedule: rank 1, action 1, B0: its forward has not run; move it after F0"},
-		{"wrong peer", func(p *Program) { p.Ranks[0][1].Peer = 0 },
-			"schedule: rank 0, action 1, SendActivation 0 > 0: the neighbouring stage is on rank 1; use it as the peer"},
-		{"sent in another order", func(p *Program) {
+		{
+			"stage twice", RulePlacement, func(p *Program) { p.Stages[1][0].Index = 0 },
+			"schedule: chunk 0 of rank 1 holds stage 0 of pipe 0, which is out of range or held twice; place every stage of every pipe once",
+		},
+		{
+			"unknown micro-batch", RuleForeign, func(p *Program) { p.Ranks[0][0].Micro = 7 },
+			"schedule: rank 0, action 0, F7: micro-batch 7 does not pass a chunk 0 of this rank; use a micro-batch of 0 to 1 that travels the pipe of a chunk of 0 to 0",
+		},
+		{
+			"send left out", RuleMissing, func(p *Program) { p.Ranks[0] = slices.Delete(p.Ranks[0], 1, 2) },
+			"schedule: rank 0, action 7, SendActivation 0 > 1: it is nowhere in the list; add it",
+		},
+		{
+			"forward twice", RuleDoubled, func(p *Program) { p.Ranks[0] = slices.Insert(p.Ranks[0], 1, p.Ranks[0][0]) },
+			"schedule: rank 0, action 1, F0: this forward has run; run it once",
+		},
+		{
+			"backward too early", RuleOrder, func(p *Program) { p.Ranks[1][1], p.Ranks[1][2] = p.Ranks[1][2], p.Ranks[1][1] },
+			"schedule: rank 1, action 1, B0: its forward has not run; move it after F0",
+		},
+		{
+			"wrong peer", RulePeer, func(p *Program) { p.Ranks[0][1].Peer = 0 },
+			"schedule: rank 0, action 1, SendActivation 0 > 0: the neighbouring stage is on rank 1; use it as the peer",
+		},
+		{"sent in another order", RuleMatch, func(p *Program) {
 			l := p.Ranks[0]
 			p.Ranks[0] = append([]Action{l[0], l[2], l[3], l[1]}, l[4:]...)
 		}, "schedule: rank 1, action 0, RecvActivation 0 < 0: the next message from rank 0 is that of its action 2, SendActivation 1 > 1; receive in the order of sending"},
-		{"circle", func(p *Program) {
+		{"circle", RuleDeadlock, func(p *Program) {
 			l := p.Ranks[0]
 			p.Ranks[0] = append([]Action{l[0], l[2], l[4], l[5], l[1], l[3]}, l[6:]...)
 		}, "schedule: rank 0, action 2, RecvGradient 0 < 1: rank 0 waits at action 2 for rank 1, rank 1 waits at action 0 for rank 0, " +
@@ -220,6 +233,9 @@ func TestFaults(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
 				t.Error(diff)
+			}
+			if fault, ok := errors.AsType[*Fault](err); !ok || fault.Rule != c.rule {
+				t.Errorf("breaks rule %v, want %s", fault, c.rule)
 			}
 			if execute(p) == nil {
 				t.Error("executes")

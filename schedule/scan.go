@@ -42,7 +42,7 @@ func (s *scan) run() *Fault {
 		}
 	}
 	if missing, ok := s.missing(); ok {
-		return &Fault{RuleMissing, s.rank, len(list), missing, "is missing; add it"}
+		return &Fault{RuleMissing, s.rank, len(list), missing, "it is nowhere in the list; add it"}
 	}
 	return nil
 }

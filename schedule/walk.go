@@ -1,5 +1,7 @@
 package schedule
 
+import "slices"
+
 // channel carries messages of one kind from one rank to another, in order.
 type channel struct {
 	from, to int
@@ -29,7 +31,7 @@ type walker struct {
 
 func newWalker(p *Program) *walker {
 	w := &walker{program: p, next: make([]int, len(p.Ranks)), queues: map[channel]*queue{}}
-	for rank := len(p.Ranks) - 1; rank >= 0; rank-- {
+	for rank := range slices.Backward(p.Ranks) {
 		w.ready = append(w.ready, rank)
 	}
 	return w
