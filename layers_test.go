@@ -77,6 +77,8 @@ var layers = []layer{
 		"github.com/cespare/xxhash/v2", effects,
 	},
 
+	{"verify", "comm mesh nn parallel plan tensor", "", effects},
+
 	// faces
 	{"cmd/carve/internal/terminal", "", "golang.org/x/term", effects},
 	{

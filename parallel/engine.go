@@ -22,6 +22,8 @@ type Options struct {
 	ArenaLimit unit.Bytes
 	// Enter is told what the rank does from now on; nil means nobody is.
 	Enter func(Phase)
+	// Reduced is called in every step when the gradients are complete, before the norm and the update; nil means nobody is.
+	Reduced func()
 }
 
 // Engine is one rank's part of a job. One goroutine uses it, the one that holds the rank's compute token.
@@ -45,6 +47,9 @@ type Engine struct {
 func New(end comm.Endpoint, p plan.Plan, o Options) (*Engine, error) {
 	if o.Enter == nil {
 		o.Enter = func(Phase) {}
+	}
+	if o.Reduced == nil {
+		o.Reduced = func() {}
 	}
 	if o.Device == nil {
 		o.Device = func(a *tensor.Arena) tensor.Device { return tensor.NewCPU(a, max(1, o.Threads)) }

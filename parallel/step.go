@@ -30,6 +30,7 @@ func (e *Engine) Step(rate float64) (Result, error) {
 	}
 	e.enter(Reducing)
 	e.reducer.Finish()
+	e.options.Reduced()
 	e.enter(Norming)
 	r := Result{Loss: e.pipeline.loss(), Norm: e.norm.Of(), Finite: true} // after the reduction: the same number on every rank
 	if math.IsNaN(r.Norm) || math.IsInf(r.Norm, 0) {

@@ -1,0 +1,154 @@
+package verify
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+
+	"carve/parallel"
+	"carve/plan"
+)
+
+// Names of what is compared beside parameters.
+const (
+	lossName = "loss"
+	normName = "global norm"
+)
+
+// comparison holds every rank of a layout to the reference. It is the visitor of the layout's run.
+type comparison struct {
+	plan  plan.Plan
+	ref   *reference
+	ranks []rankComparison
+
+	mu   sync.Mutex     // guards held
+	held map[key][]bool // elements that some rank holds
+}
+
+// rankComparison is what one rank found; its goroutine alone uses it.
+type rankComparison struct {
+	worst map[key]Row
+	loss  []float64 // by step: this rank's term
+}
+
+// key names a row.
+type key struct {
+	kind Kind
+	name string
+}
+
+func newComparison(p plan.Plan, ref *reference, o Options) *comparison {
+	c := &comparison{plan: p, ref: ref, ranks: make([]rankComparison, p.Layout.World()), held: map[key][]bool{}}
+	for i := range c.ranks {
+		c.ranks[i] = rankComparison{worst: map[key]Row{}, loss: make([]float64, o.Steps)}
+	}
+	return c
+}
+
+func (c *comparison) reduced(e *parallel.Engine, step int) {
+	c.compare(e, step, Gradient, gradients(e), c.ref.moments[step].grads)
+}
+
+func (c *comparison) updated(e *parallel.Engine, step int, r parallel.Result) {
+	rank := e.World().Rank()
+	c.ranks[rank].loss[step] = r.Loss
+	norm := c.ref.moments[step].norm
+	c.ranks[rank].note(Row{normName, Gradient, finite(math.Abs(r.Norm-norm) / norm), step + 1, rank})
+	c.compare(e, step, Parameter, parameters(e), c.ref.moments[step].params)
+}
+
+// compare holds a rank's pieces to the regions of the global tensors.
+func (c *comparison) compare(e *parallel.Engine, step int, kind Kind, pieces []piece, all map[string]*whole) {
+	rank := e.World().Rank()
+	for _, p := range pieces {
+		w := all[p.param.Name]
+		worst := 0.0
+		want := w.part(p.region)
+		for i, v := range floats(p.tensor) {
+			worst = max(worst, finite(math.Abs(v-want[i])))
+		}
+		c.ranks[rank].note(Row{p.param.Name, kind, worst / w.scale, step + 1, rank})
+		if step == 0 {
+			c.hold(key{kind, p.param.Name}, w, p)
+		}
+	}
+}
+
+// hold marks the elements of a piece as held.
+func (c *comparison) hold(k key, w *whole, p piece) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held[k] == nil {
+		c.held[k] = make([]bool, len(w.data))
+	}
+	w.each(0, 0, p.region, func(i, n int) {
+		for j := range n {
+			c.held[k][i+j] = true
+		}
+	})
+}
+
+// missing lists the tensors of which some element is on no rank: their error is the largest there is.
+func (c *comparison) missing() (rows []Row) {
+	for _, name := range c.ref.names {
+		for _, kind := range []Kind{Gradient, Parameter} {
+			if held := c.held[key{kind, name}]; held == nil || slices.Contains(held, false) {
+				rows = append(rows, Row{name, kind, math.Inf(1), 1, -1})
+			}
+		}
+	}
+	return rows
+}
+
+// note keeps the worst of every tensor, the first of equals.
+func (r *rankComparison) note(row Row) {
+	k := key{row.Kind, row.Name}
+	if before, ok := r.worst[k]; !ok || row.Error > before.Error {
+		r.worst[k] = row
+	}
+}
+
+// rows are the worst of every tensor over all ranks.
+func (c *comparison) rows() []Row {
+	all := rankComparison{worst: map[key]Row{}}
+	for step := range c.ref.moments {
+		all.note(c.lossRow(step))
+	}
+	for _, row := range c.missing() {
+		all.note(row)
+	}
+	for _, r := range c.ranks {
+		for _, row := range r.sorted() {
+			all.note(row)
+		}
+	}
+	rows := all.sorted()
+	order := map[string]int{}
+	for i, name := range c.ref.names {
+		order[name] = i + 1 // after the norm
+	}
+	slices.SortStableFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(order[a.Name], order[b.Name]))
+	})
+	return rows
+}
+
+// lossRow compares the sum of the ranks' terms of a step's loss.
+func (c *comparison) lossRow(step int) Row {
+	sum, want := 0.0, c.ref.moments[step].loss
+	for _, r := range c.ranks {
+		sum += r.loss[step]
+	}
+	return Row{lossName, Loss, finite(math.Abs(sum-want) / math.Abs(want)), step + 1, -1}
+}
+
+// sorted lists the rows by kind and name.
+func (r *rankComparison) sorted() []Row {
+	rows := make([]Row, 0, len(r.worst))
+	for _, row := range r.worst {
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b Row) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+	return rows
+}

@@ -1,0 +1,123 @@
+package verify
+
+import (
+	"math"
+
+	"carve/mesh"
+	"carve/nn"
+	"carve/parallel"
+	"carve/tensor"
+)
+
+// reference keeps what one rank computes. It is the visitor of that run.
+type reference struct {
+	names   []string // of the parameters, in the model's order
+	moments []moment
+}
+
+// moment is a step of the one rank.
+type moment struct {
+	loss, norm float64
+	grads      map[string]*whole
+	params     map[string]*whole
+}
+
+// whole is a global tensor.
+type whole struct {
+	shape []int
+	data  []float64
+	size  float64 // largest element
+	scale float64 // what errors are relative to
+}
+
+func (r *reference) reduced(e *parallel.Engine, step int) {
+	r.moments[step].grads = keep(gradients(e))
+}
+
+func (r *reference) updated(e *parallel.Engine, step int, result parallel.Result) {
+	m := &r.moments[step]
+	m.params = keep(parameters(e))
+	m.loss, m.norm = result.Loss, result.Norm
+	if r.names == nil {
+		for _, p := range e.Model().Params() {
+			r.names = append(r.names, p.Name)
+		}
+	}
+}
+
+// keep copies the pieces of a rank that holds all.
+func keep(pieces []piece) map[string]*whole {
+	all := map[string]*whole{}
+	for _, p := range pieces {
+		all[p.param.Name] = &whole{shape: p.param.Shape, data: floats(p.tensor)}
+	}
+	return all
+}
+
+// finish computes what errors are relative to.
+func (r *reference) finish() {
+	for i := range r.moments {
+		weigh(r.moments[i].grads)
+		weigh(r.moments[i].params)
+	}
+}
+
+// weigh sets the scale of tensors of one kind.
+func weigh(all map[string]*whole) {
+	largest := 0.0
+	for _, w := range all {
+		for _, v := range w.data {
+			w.size = max(w.size, math.Abs(v))
+		}
+		largest = max(largest, w.size)
+	}
+	for _, w := range all {
+		w.scale = max(w.size, Floor*largest)
+	}
+}
+
+// part is a copy of a region, in the order of its elements.
+func (w *whole) part(r mesh.Region) []float64 {
+	out := make([]float64, 0, r.Elements())
+	w.each(0, 0, r, func(i, n int) { out = append(out, w.data[i:i+n]...) })
+	return out
+}
+
+// each visits the runs of adjacent elements that lie in the region of the dims from dim on, given the index of the dims
+// before.
+func (w *whole) each(dim, index int, r mesh.Region, visit func(start, n int)) {
+	index *= w.shape[dim]
+	if dim == len(r)-1 {
+		visit(index+r[dim].Start, r[dim].Len())
+		return
+	}
+	for i := r[dim].Start; i < r[dim].Stop; i++ {
+		w.each(dim+1, index+i, r, visit)
+	}
+}
+
+// piece is what a rank holds of a parameter, or of its gradient.
+type piece struct {
+	param  *nn.Param
+	region mesh.Region // of the global tensor
+	tensor *tensor.Tensor
+}
+
+// gradients are the reduced gradients that a rank holds.
+func gradients(e *parallel.Engine) (pieces []piece) {
+	for _, p := range e.Model().Params() {
+		pieces = append(pieces, piece{p, p.Region, p.Grad})
+	}
+	return pieces
+}
+
+// parameters are the parameters that a rank holds.
+func parameters(e *parallel.Engine) (pieces []piece) {
+	for _, p := range e.Model().Params() {
+		pieces = append(pieces, piece{p, p.Region, p.Value})
+	}
+	return pieces
+}
+
+// floats is a copy of a tensor's elements.
+func floats(t *tensor.Tensor) []float64 { return append([]float64(nil), t.F64()...) }

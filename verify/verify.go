@@ -1,0 +1,132 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"carve/parallel"
+	"carve/plan"
+)
+
+// Defaults of [Options].
+const (
+	// Tolerance is the largest relative error of a proof in fp64: some ten thousand roundings of 2⁻⁵³.
+	Tolerance = 1e-11
+	// Steps are enough for an update, for a second moment, and for what both did to a further step.
+	Steps = 3
+	// Limit is the time after which ranks that do not come to an end count as waiting for each other.
+	Limit = 5 * time.Minute
+)
+
+// Floor is the size, relative to the largest tensor of its kind, below which a tensor's error is measured against that one.
+const Floor = 1e-4
+
+// Options say how a plan is proved. Zero values choose defaults.
+type Options struct {
+	Steps     int
+	Tolerance float64
+	Limit     time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Steps == 0 {
+		o.Steps = Steps
+	}
+	if o.Tolerance == 0 {
+		o.Tolerance = Tolerance
+	}
+	if o.Limit == 0 {
+		o.Limit = Limit
+	}
+	return o
+}
+
+// Kind is what was compared, in the order of a step.
+type Kind uint8
+
+// The kinds.
+const (
+	Loss      Kind = iota
+	Gradient       // after the reduction and before the update; the global norm is one of them
+	Parameter      // after the update
+)
+
+// String is the name in reports: "loss", "grad" or "param".
+func (k Kind) String() string {
+	switch k {
+	case Loss:
+		return "loss"
+	case Gradient:
+		return "grad"
+	case Parameter:
+		return "param"
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// Row is the worst of a tensor over all steps and ranks.
+type Row struct {
+	Name  string
+	Kind  Kind
+	Error float64 // relative; see the package's documentation
+	Step  int     // counted from 1
+	Rank  int     // of the world; -1 for a sum over all
+}
+
+// Report is what a proof found.
+type Report struct {
+	Plan      plan.Plan // that was run
+	Steps     int
+	Tolerance float64
+	Rows      []Row // the loss, the gradients and the parameters, in the model's order
+	// Failure is why the ranks did not come to an end, or nil.
+	Failure error
+}
+
+// Worst is the row with the largest error.
+func (r *Report) Worst() Row {
+	if len(r.Rows) == 0 {
+		return Row{}
+	}
+	return slices.MaxFunc(r.Rows, func(a, b Row) int { return cmp.Compare(a.Error, b.Error) })
+}
+
+// OK tells whether everything is equal.
+func (r *Report) OK() bool { return r.Failure == nil && r.Worst().Error <= r.Tolerance }
+
+// Run proves a plan as it is: every rank of it runs here. The error is one of the plan, or that ctx ended; what the proof
+// finds is in the report.
+func Run(ctx context.Context, p plan.Plan, o Options) (*Report, error) {
+	o = o.withDefaults()
+	p = Exact(p)
+	if err := errors.Join(p.Validate(), parallel.Check(p)); err != nil {
+		return nil, err
+	}
+	data := newSamples(p, o.Steps)
+	ref := &reference{moments: make([]moment, o.Steps)}
+	if err := (&world{plan: Alone(p), samples: data, steps: o.Steps, visitor: ref}).run(ctx); err != nil {
+		return nil, fmt.Errorf("verify: the run on one rank: %w", err)
+	}
+	ref.finish()
+	c := newComparison(p, ref, o)
+	limited, cancel := context.WithTimeoutCause(ctx, o.Limit, errors.New("verify: the ranks did not come to an end in time: some wait for each other"))
+	defer cancel()
+	err := (&world{plan: p, samples: data, steps: o.Steps, visitor: c}).run(limited)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return &Report{Plan: p, Steps: o.Steps, Tolerance: o.Tolerance, Rows: c.rows(), Failure: err}, nil
+}
+
+// finite is the error of a difference: one that is not a number is the worst there is.
+func finite(e float64) float64 {
+	if math.IsNaN(e) {
+		return math.Inf(1)
+	}
+	return e
+}

@@ -1,0 +1,56 @@
+package verify_test
+
+import (
+	"testing"
+
+	"carve/plan"
+	"carve/verify"
+)
+
+// llama is a plan whose model has every kind of parameter that layouts treat differently.
+const llama = `
+version: 1
+model: {architecture: llama, layers: 8, hidden: 16, heads: 4, kv_heads: 2, head_dim: 4, ffn: 24, vocab: 259, context: 64, init_std: 0.3}
+workload: {sequence: 16, global_batch: 16, steps: 3}
+cluster: {preset: this-machine}
+micro_batch: 1
+precision: fp64
+`
+
+// read is the plan of a model with a layout.
+func read(t testing.TB, model, layout string) plan.Plan {
+	t.Helper()
+	p, err := plan.Load([]byte(model+"layout: "+layout+"\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func run(t *testing.T, p plan.Plan) *verify.Report {
+	t.Helper()
+	r, err := verify.Run(t.Context(), p, verify.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestEqual proves a layout of every axis.
+func TestEqual(t *testing.T) {
+	for _, layout := range []string{
+		"{dp: 1}",
+		"{dp: 2}",
+		"{tp: 4}", // more ranks than key-value heads
+		"{tp: 2, sequence_parallel: true}",
+		"{cp: 2}",
+		"{dp: 2, tp: 2, cp: 2, sequence_parallel: true}",
+	} {
+		t.Run(layout, func(t *testing.T) {
+			r := run(t, read(t, llama, layout))
+			if w := r.Worst(); !r.OK() {
+				t.Errorf("failure %v; %v %s of step %d differs by %.1e on rank %d", r.Failure, w.Kind, w.Name, w.Step, w.Error, w.Rank)
+			}
+		})
+	}
+}
