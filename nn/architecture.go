@@ -56,6 +56,7 @@ func (b *builder) attention(block string, turn *rope) *Attention {
 		name: block + n.attention, rope: turn,
 		heads: c.Heads / tp, keyHeads: max(c.KVHeads/tp, 1), width: c.HeadDim,
 		scale: 1 / math.Sqrt(float64(c.HeadDim)), sequences: b.sequences,
+		selective: b.unit.recompute == Selective,
 	}
 	if c.QueryScale != 0 {
 		l.scale = 1 / math.Sqrt(c.QueryScale)

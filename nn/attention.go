@@ -20,6 +20,8 @@ type Attention struct {
 	scale           float64
 	sequences       *sequences // nil where the context axis has one rank
 
+	selective bool // attention is computed again in the backward, and its result and statistics are not kept
+
 	saved pool[attentionSaved]
 }
 
@@ -52,6 +54,18 @@ func (s *attentionSaved) Free() {
 	s.layer.saved.put(s)
 }
 
+// Each implements [Saved].
+func (s *attentionSaved) Each(visit func(**tensor.Tensor)) {
+	visit(&s.x)
+	visit(&s.qkv)
+	visit(&s.out)
+	visit(&s.lse)
+	visit(&s.swapped)
+	s.stats.each(visit)
+	s.qStats.each(visit)
+	s.kStats.each(visit)
+}
+
 // Name is the module's name.
 func (l *Attention) Name() string { return l.name }
 
@@ -74,20 +88,49 @@ func (l *Attention) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tensor
 	s.qkv = l.qkv.Forward(r, n, b.rows()) // [T (A+2K)·D]
 	n.Free()
 	qk := l.rotated(r, s)
-	s.out = r.activation(s.qkv.Rows(), l.heads*l.width)
-	s.lse = r.statistics(b.rows()/b.sequence(), l.heads, b.sequence())
-	l.attend(r, s, qk)
+	l.inside(r, s, qk)
 	l.release(qk, s)
-	if s.swapped != nil && l.qNorm == nil { // the same numbers elsewhere
+	y := l.out.Forward(r, s.out, x)
+	switch {
+	case !b.Mode.Keeps():
+		s.Free()
+		return y, nil
+	case l.selective:
+		s.forget()
+	case s.swapped != nil && l.qNorm == nil: // the same numbers elsewhere
 		s.qkv.Free()
 		s.qkv = nil
 	}
-	y := l.out.Forward(r, s.out, x)
-	if b.Mode == Evaluate {
-		s.Free()
-		return y, nil
-	}
 	return y, s
+}
+
+// inside makes and computes s.out and s.lse.
+func (l *Attention) inside(r *Rank, s *attentionSaved, qk *tensor.Tensor) {
+	b := s.batch
+	s.out = r.activation(qk.Rows(), l.heads*l.width)
+	s.lse = r.statistics(b.rows()/b.sequence(), l.heads, b.sequence())
+	l.attend(r, s, qk)
+}
+
+// forget frees what inside made.
+func (s *attentionSaved) forget() {
+	for _, t := range [...]**tensor.Tensor{&s.out, &s.lse, &s.swapped} {
+		(*t).Free()
+		*t = nil
+	}
+}
+
+// remember computes again what was forgotten.
+func (l *Attention) remember(r *Rank, s *attentionSaved) {
+	if s.out != nil {
+		return
+	}
+	qk := s.qkv // rotated in place, unless there is a norm
+	if l.qNorm != nil {
+		qk = l.rotated(r, s)
+	}
+	l.inside(r, s, qk)
+	l.release(qk, s)
 }
 
 // attend computes s.out and s.lse.
@@ -163,6 +206,7 @@ func (l *Attention) operation(s *attentionSaved, qk *tensor.Tensor) tensor.Atten
 func (l *Attention) Backward(r *Rank, dy *tensor.Tensor, saved Saved) *tensor.Tensor {
 	r.Arena.At(l.name)
 	s := saved.(*attentionSaved)
+	l.remember(r, s)
 	dout, all := l.out.Input(r, dy, s.out.Rows()) // [T A·D]
 	dqkv := l.attentionBackward(r, s, dout)
 	dout.Free()

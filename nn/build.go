@@ -20,6 +20,8 @@ type Options struct {
 	Head HeadWork
 	// Logits is the most memory for logits at once; 0 means 16 MiB.
 	Logits unit.Bytes
+	// Recompute says what of a block, by its number, is computed again in the backward; nil means nothing.
+	Recompute func(block int) Recompute
 	// Chunks are the parts of the model that this rank holds; nil means all of it as one.
 	Chunks []Stage
 	// Experts say how a mixture of experts runs.
@@ -38,6 +40,9 @@ func Build(r *Rank, c model.Config, o Options) (*Model, error) {
 	}
 	if o.Logits == 0 {
 		o.Logits = 16 * unit.MiB
+	}
+	if o.Recompute == nil {
+		o.Recompute = func(int) Recompute { return KeepAll }
 	}
 	if o.Chunks == nil {
 		o.Chunks = []Stage{{0, c.Layers}}
@@ -93,6 +98,7 @@ func (b *builder) chunk(s Stage) {
 	}
 	for i := s.Lo; i < s.Hi; i++ {
 		b.begin(b.names.block(i))
+		b.unit.Block, b.unit.recompute = true, b.o.Recompute(i)
 		b.add(b.attention(b.names.block(i), b.turn))
 		b.add(b.second(i))
 	}

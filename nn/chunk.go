@@ -13,8 +13,9 @@ type Chunk struct {
 	// First and Last tell whether the chunk has the embedding, and the head.
 	First, Last bool
 
-	model *Model
-	spare []*Pass // to be used again
+	model  *Model
+	spare  []*Pass // to be used again
+	inputs pool[discarded]
 }
 
 // Pass is a micro-batch under way in a chunk: what its forward left for its backward.
@@ -90,18 +91,31 @@ func (c *Chunk) Forward(r *Rank, b *Batch, x *tensor.Tensor) (y *tensor.Tensor, 
 	c.begin(b, Train)
 	p = c.pass()
 	for _, u := range c.Units {
-		for _, l := range u.Layers {
-			var s Saved
-			x, s = l.Forward(r, b, x)
-			p.saved = append(p.saved, s)
-			r.inspector.look(l.Name(), "output", x)
-			r.yield()
+		before := len(p.saved)
+		x = c.forward(r, u, b, x, p)
+		if u.Block {
+			r.Host.unload(p.saved[before:])
 		}
 	}
 	if c.Last {
 		r.inspector.loss(c.head().Name(), b.Loss)
 	}
 	return x, p
+}
+
+// forward runs a unit's layers; the pass keeps what they save.
+func (c *Chunk) forward(r *Rank, u *Unit, b *Batch, x *tensor.Tensor, p *Pass) *tensor.Tensor {
+	if u.recompute == FullBlock {
+		return c.discard(r, u, b, x, p)
+	}
+	for _, l := range u.Layers {
+		var s Saved
+		x, s = l.Forward(r, b, x)
+		p.saved = append(p.saved, s)
+		r.inspector.look(l.Name(), "output", x)
+		r.yield()
+	}
+	return x
 }
 
 // Evaluate is Forward that keeps nothing.
@@ -166,8 +180,20 @@ func (c *Chunk) BackwardWeight(r *Rank, p *Pass, ready Ready) {
 	p.recycle()
 }
 
+// kept is how many entries of a pass a unit leaves.
+func (u *Unit) kept() int {
+	if u.recompute == FullBlock {
+		return 1
+	}
+	return len(u.Layers)
+}
+
 // backward runs a unit's layers.
 func (c *Chunk) backward(r *Rank, u *Unit, dy *tensor.Tensor, p *Pass) *tensor.Tensor {
+	if u.Block {
+		r.Host.load(r, p.saved[len(p.saved)-u.kept():])
+		c.again(r, u, p)
+	}
 	for _, l := range slices.Backward(u.Layers) {
 		last := len(p.saved) - 1
 		s := p.saved[last]

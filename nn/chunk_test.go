@@ -73,17 +73,29 @@ func TestChunks(t *testing.T) {
 	for _, f := range families() {
 		f.config.Layers = 3
 		for _, c := range []struct {
-			name   string
-			chunks []nn.Stage
-			head   nn.HeadWork
-			run    run
+			name      string
+			chunks    []nn.Stage
+			head      nn.HeadWork
+			run       run
+			recompute func(int) nn.Recompute
+			offload   bool
 		}{
-			{"two stages", []nn.Stage{{0, 2}, {2, 3}}, nn.Fused, staged},
-			{"one block each", []nn.Stage{{0, 1}, {1, 2}, {2, 3}}, nn.Fused, staged},
-			{"weights later", []nn.Stage{{0, 1}, {1, 3}}, nn.Split, split},
+			{"two stages", []nn.Stage{{0, 2}, {2, 3}}, nn.Fused, staged, nil, false},
+			{"one block each", []nn.Stage{{0, 1}, {1, 2}, {2, 3}}, nn.Fused, staged, nil, false},
+			{"selective", nil, nn.Fused, wholly, only(nn.Selective), false},
+			{"full", nil, nn.Fused, wholly, only(nn.FullBlock), false},
+			{"full in stages, weights later", []nn.Stage{{0, 1}, {1, 3}}, nn.Split, split, only(nn.FullBlock), false},
+			{"every second", nil, nn.Fused, wholly, func(i int) nn.Recompute { return []nn.Recompute{nn.FullBlock, nn.KeepAll}[i%2] }, false},
+			{"offloaded", nil, nn.Fused, wholly, nil, true},
+			{"recomputed and offloaded", nil, nn.Fused, wholly, only(nn.FullBlock), true},
+			{"weights later", []nn.Stage{{0, 1}, {1, 3}}, nn.Split, split, nil, false},
 		} {
-			want, wantLoss, _ := gradientsOf(t, f.config, nn.Options{}, wholly)
-			got, gotLoss, live := gradientsOf(t, f.config, nn.Options{Chunks: c.chunks, Head: c.head}, c.run)
+			want, wantLoss, _ := gradientsOf(t, f.config, nn.Options{}, wholly, nil)
+			var host *nn.Host
+			if c.offload {
+				host = newHost(t)
+			}
+			got, gotLoss, live := gradientsOf(t, f.config, nn.Options{Chunks: c.chunks, Head: c.head, Recompute: c.recompute}, c.run, host)
 			if gotLoss != wantLoss {
 				t.Errorf("%s, %s: loss %v, want %v", f.name, c.name, gotLoss, wantLoss)
 			}
@@ -91,6 +103,9 @@ func TestChunks(t *testing.T) {
 				if d := difference(w, got[name]); d > 1e-13 {
 					t.Errorf("%s, %s: %s differs by %g", f.name, c.name, name, d)
 				}
+			}
+			if c.offload && (host.Out == 0 || host.Out != host.In || host.Arena.Live().Total() != 0) {
+				t.Errorf("%s, %s: %d bytes went to the host and %d came back", f.name, c.name, host.Out, host.In)
 			}
 			if live != 0 {
 				t.Errorf("%s, %s: %d bytes of activations are left", f.name, c.name, live)
@@ -127,9 +142,10 @@ func (o *order) Ready(unit int) { *o = append(*o, unit) }
 
 // gradientsOf runs three micro-batches and returns the gradients by name, the loss, and the bytes of activations that are
 // still held.
-func gradientsOf(t *testing.T, c model.Config, o nn.Options, f run) (grads map[string][]float64, loss float64, live int) {
+func gradientsOf(t *testing.T, c model.Config, o nn.Options, f run, host *nn.Host) (grads map[string][]float64, loss float64, live int) {
 	t.Helper()
 	r := newRank(t, tensor.FP64)
+	r.Host = host
 	m := newModel(t, r, c, o)
 	var batches []*nn.Batch
 	for i := range 3 {
@@ -144,6 +160,39 @@ func gradientsOf(t *testing.T, c model.Config, o nn.Options, f run) (grads map[s
 		loss += b.Loss
 	}
 	return grads, loss, int(r.Arena.Live().Of(tensor.Activation))
+}
+
+// only is one kind for every block.
+func only(k nn.Recompute) func(int) nn.Recompute { return func(int) nn.Recompute { return k } }
+
+func newHost(t *testing.T) *nn.Host {
+	a := tensor.NewArena(tensor.ArenaOptions{Poison: true})
+	t.Cleanup(a.Close)
+	return &nn.Host{Arena: a}
+}
+
+// TestRecomputeSaves holds what of a micro-batch waits for the backward to the closed form, in elements per token.
+func TestRecomputeSaves(t *testing.T) {
+	c := change(llama(), func(c *model.Config) { c.Layers = 4 })
+	h, q, kv, f := c.Hidden, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim, c.FFN
+	for _, tc := range []struct {
+		kind nn.Recompute
+		want int // of a block
+	}{
+		{nn.KeepAll, 2*h + 2*q + 2*kv + 2*f + 2 + c.Heads}, // statistics of two norms, and the log-sum-exps
+		{nn.Selective, 2*h + q + 2*kv + 2*f + 2},
+		{nn.FullBlock, h},
+	} {
+		r := newRank(t, tensor.FP64)
+		m := newModel(t, r, c, nn.Options{Recompute: only(tc.kind)})
+		b := newBatch(r, c.Vocab, 2, 8, 5)
+		p := m.Forward(r, b)
+		got := int(r.Arena.Live().Of(tensor.Activation)) / 8 / 16
+		if want := c.Layers*tc.want + h; got != want { // the head's
+			t.Errorf("%v: %d elements per token are kept, want %d", tc.kind, got, want)
+		}
+		p.Free()
+	}
 }
 
 // difference is the largest absolute difference, relative to the largest number.

@@ -24,6 +24,9 @@ type embeddingSaved struct {
 // Free implements [Saved].
 func (s *embeddingSaved) Free() { s.layer.saved.put(s) }
 
+// Each implements [Saved].
+func (s *embeddingSaved) Each(func(**tensor.Tensor)) {}
+
 // Name is the module's name.
 func (l *Embedding) Name() string { return l.name }
 
@@ -43,7 +46,7 @@ func (l *Embedding) Forward(r *Rank, b *Batch, _ *tensor.Tensor) (*tensor.Tensor
 		where.Free()
 		p.Free()
 	}
-	if b.Mode == Evaluate {
+	if !b.Mode.Keeps() {
 		return y, nil
 	}
 	s := l.saved.get()

@@ -65,6 +65,13 @@ func (s *feedForwardSaved) Free() {
 	s.layer.saved.put(s)
 }
 
+// Each implements [Saved].
+func (s *feedForwardSaved) Each(visit func(**tensor.Tensor)) {
+	visit(&s.x)
+	visit(&s.u)
+	s.stats.each(visit)
+}
+
 // Name is the module's name.
 func (l *FeedForward) Name() string { return l.name }
 
@@ -85,7 +92,7 @@ func (l *FeedForward) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tens
 	h := l.act.forward(r, s.u, l.down.weight.value.Dim(1)) // [T F]
 	y := l.down.Forward(r, h, x)
 	h.Free()
-	if b.Mode == Evaluate {
+	if !b.Mode.Keeps() {
 		s.Free()
 		return y, nil
 	}

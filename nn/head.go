@@ -43,6 +43,9 @@ func (s *headSaved) Free() {
 	s.layer.saved.put(s)
 }
 
+// Each implements [Saved].
+func (s *headSaved) Each(visit func(**tensor.Tensor)) { visit(&s.t) }
+
 // Name is the module's name.
 func (l *Head) Name() string { return l.name }
 

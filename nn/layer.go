@@ -10,7 +10,7 @@ import "carve/tensor"
 type Layer interface {
 	// Name is the module's name in Hugging Face's checkpoints: "model.layers.3.self_attn".
 	Name() string
-	// Forward computes y [T H] from x [T H], T = B·S rows. In mode Evaluate saved is nil.
+	// Forward computes y [T H] from x [T H], T = B·S rows. Where the mode keeps nothing, saved is nil.
 	Forward(r *Rank, b *Batch, x *tensor.Tensor) (y *tensor.Tensor, saved Saved)
 	// Backward computes dx from dy and adds to the gradients of the parameters.
 	Backward(r *Rank, dy *tensor.Tensor, saved Saved) (dx *tensor.Tensor)
@@ -20,7 +20,11 @@ type Layer interface {
 
 // Saved is what the forward of one micro-batch leaves for its backward. Many may be in flight. Free gives the
 // memory back without a backward.
-type Saved interface{ Free() }
+type Saved interface {
+	Free()
+	// Each visits every tensor that is kept, nil ones too; the visitor may put another in its place.
+	Each(visit func(t **tensor.Tensor))
+}
 
 // Mode says what a forward is for.
 type Mode uint8
@@ -29,7 +33,18 @@ type Mode uint8
 const (
 	Train    Mode = iota // a backward follows
 	Evaluate             // only the result counts: nothing is kept
+	Discard              // of training, but the backward will run the forward again: nothing is kept
+	Again                // that second forward: a backward follows, and what is counted once a micro-batch was counted
 )
+
+// Keeps tells whether the forward keeps what a backward needs.
+func (m Mode) Keeps() bool { return m == Train || m == Again }
+
+// Trains tells whether the forward is one of training: with dropout.
+func (m Mode) Trains() bool { return m != Evaluate }
+
+// Counts tells whether what is counted once a micro-batch, such as the load of experts, is counted now.
+func (m Mode) Counts() bool { return m == Train || m == Discard }
 
 // Batch is one micro-batch of this rank. The tensors are the caller's and stay until the backward is through.
 type Batch struct {

@@ -18,9 +18,13 @@ type Unit struct {
 	// Uses are other units whose parameters the layers read as well: the embedding's, for a tied head.
 	Uses []*Unit
 
-	weights []*weight
-	users   int // units whose layers add to the gradients: itself if it has layers, and those that use it
-	pending int // of them in this step
+	// Block tells whether the unit is a block of the model: what it keeps may be recomputed or offloaded.
+	Block bool
+
+	recompute Recompute
+	weights   []*weight
+	users     int // units whose layers add to the gradients: itself if it has layers, and those that use it
+	pending   int // of them in this step
 }
 
 // done tells that a user has added its last gradients, and whether it was the last user.

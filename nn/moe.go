@@ -56,6 +56,20 @@ func (s *moeSaved) Free() {
 	s.layer.saved.put(s)
 }
 
+// Each implements [Saved].
+func (s *moeSaved) Each(visit func(**tensor.Tensor)) {
+	visit(&s.x)
+	s.stats.each(visit)
+	s.routes.each(visit)
+	for _, t := range [...]**tensor.Tensor{
+		&s.dispatch.at, &s.dispatch.from, &s.dispatch.regroup, &s.dispatch.order,
+		&s.experts.x, &s.experts.u, &s.experts.gate, &s.shared.u,
+	} {
+		visit(t)
+	}
+	s.shared.gate.each(visit)
+}
+
 // begin takes what a micro-batch needs.
 func (l *MoE) begin(x *tensor.Tensor) *moeSaved {
 	s := l.saved.get()
@@ -122,7 +136,7 @@ func (l *MoE) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tensor, Save
 	if r.scattered() && !l.alone(r) {
 		r.Dev.Add(y, x)
 	}
-	if b.Mode == Evaluate {
+	if !b.Mode.Keeps() {
 		s.Free()
 		return y, nil
 	}

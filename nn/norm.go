@@ -11,6 +11,11 @@ type norm struct {
 // normStats are the statistics of a forward that its backward needs, [T heads].
 type normStats struct{ mean, rstd *tensor.Tensor }
 
+func (s *normStats) each(visit func(**tensor.Tensor)) {
+	visit(&s.mean)
+	visit(&s.rstd)
+}
+
 func (s normStats) free() {
 	s.mean.Free()
 	s.rstd.Free()

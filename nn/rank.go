@@ -30,6 +30,9 @@ type Rank struct {
 	// rank's rows, whatever the number.
 	Chunks int
 
+	// Host takes what blocks keep for the backward; nil means that it stays in Arena.
+	Host *Host
+
 	flights   *flights   // spare ones; Build makes it
 	later     *Pass      // that takes products which are put off; nil when none are
 	inspector *Inspector // of what passes through; nil for none

@@ -23,6 +23,12 @@ func (s *routes) free() {
 	*s = routes{}
 }
 
+func (s *routes) each(visit func(**tensor.Tensor)) {
+	visit(&s.scores)
+	visit(&s.choice)
+	visit(&s.gate)
+}
+
 // experts is E.
 func (l *Router) experts() int { return l.weight.value.Dim(0) }
 
