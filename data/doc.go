@@ -10,7 +10,7 @@
 //	NewLoader Dataset.Train → Loader: the samples of each step, shuffled
 //	NewEvaluation Dataset.Validation → the held-out samples, in order
 //
-// OpenShards reads token files that exist already, [NewSynthetic] makes random
+// [OpenShards] reads token files that exist already (ours, nanoGPT's, llm.c's), [NewSynthetic] makes random
 // tokens for benchmarks. Both are a [Corpus] like prepared text.
 //
 // # Documents and splits

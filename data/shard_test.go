@@ -92,7 +92,7 @@ func TestBadShards(t *testing.T) {
 			if err := os.WriteFile(path, c.damage(b), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			_, err = OpenShards(path, ShardOptions{})
+			_, err = OpenShards(path, ShardOptions{Format: Carve})
 			if !errors.Is(err, ErrShard) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v\nwant  %s", err, c.want)
 			}
@@ -126,20 +126,27 @@ func TestFlippedBitsAreSeen(t *testing.T) {
 
 func TestIDsOutsideTheVocabulary(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.bin")
-	raw(t, path, 1, 2, 3, 100, 5)
+	ids := make([]uint16, 4<<16)
+	ids[2<<16] = 100 // where only a sample looks
+	raw(t, path, ids...)
 	ds, err := OpenShards(path, ShardOptions{Format: Uint16, Vocab: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cleanup(t, ds)
-	want := "data: " + path + ": bad token shard: token 3 has id 100, outside the vocabulary of 100; it was made with another tokenizer or is damaged"
-	if err := ds.Train.Read(make([]int32, 3), 1); err == nil || err.Error() != want {
+	want := "data: " + path + ": bad token shard: token 131072 has id 100, outside the vocabulary of 100; use a model with the vocabulary of its tokenizer, or is the file damaged?"
+	if err := ds.Train.Read(make([]int32, 3), 1<<16); err == nil || err.Error() != want {
 		t.Error(err)
 	}
 	if err := ds.Train.Read(make([]int32, 3), 0); err != nil {
 		t.Errorf("a sample without it: %v", err)
 	}
 	if err := ds.Verify(t.Context()); err == nil || err.Error() != want {
+		t.Error(err)
+	}
+	ids[len(ids)-1] = 101 // where opening looks
+	raw(t, path, ids...)
+	if _, err := OpenShards(path, ShardOptions{Vocab: 100}); !errors.Is(err, ErrShard) || !strings.Contains(err.Error(), "has id 101, outside") {
 		t.Error(err)
 	}
 	// Ids of four bytes that are negative as int32.
@@ -249,14 +256,17 @@ func TestOpenShardsErrors(t *testing.T) {
 	}{
 		{"missing", filepath.Join(folder, "absent"), ShardOptions{}, "no such file or directory; name a .bin file or a folder of them"},
 		{"no shards", t.TempDir(), ShardOptions{}, "has no .bin files; name a folder of token shards"},
-		{"no vocabulary", filepath.Join(folder, "a.bin"), ShardOptions{Format: Uint16}, "bare 16-bit ids do not tell their vocabulary, and it was given as 0; give 1 to 65536"},
-		{"vocabulary too large", filepath.Join(folder, "a.bin"), ShardOptions{Format: Uint16, Vocab: 70000}, "given as 70000"},
+		{"no vocabulary", filepath.Join(folder, "a.bin"), ShardOptions{Format: Uint16}, "a.bin does not tell its vocabulary, and it was given as 0; give 1 to 16777216"},
+		{"vocabulary too large", filepath.Join(folder, "a.bin"), ShardOptions{Format: Uint16, Vocab: 1 << 30}, "given as 1073741824"},
 		{"odd size", filepath.Join(folder, "odd.bin"), ShardOptions{Format: Uint16, Vocab: 10}, "3 bytes are no whole number of 16-bit ids"},
-		{"bare ids taken for ours", filepath.Join(folder, "a.bin"), ShardOptions{}, "6 bytes, too short for a header"},
+		{"bare ids taken for ours", filepath.Join(folder, "a.bin"), ShardOptions{Format: Carve}, "6 bytes, too short for a header"},
 		{"fraction", filepath.Join(folder, "a.bin"), ShardOptions{Validation: 2}, "validation fraction 2; use 0 to 0.5"},
 		{"format", filepath.Join(folder, "a.bin"), ShardOptions{Format: 7}, "unknown shard format 7"},
 		{"two vocabularies", mixed, ShardOptions{}, "vocabulary of 200, expected 100; do not mix tokenizers"},
-		{"another vocabulary than asked for", mixed, ShardOptions{Vocab: 50}, "vocabulary of 100, expected 50"},
+		{"a larger vocabulary than asked for", mixed, ShardOptions{Vocab: 50}, "vocabulary of 100 and the model one of 50; use a model with a vocab of 100 or more"},
+		{"bare ids taken for llm.c's", filepath.Join(folder, "a.bin"), ShardOptions{Format: LLMC, Vocab: 9}, "6 bytes, too short for a header"},
+		{"short of llm.c's ids", llmcFile(t, folder, "short.bin", 20240520, 1, 9, make([]byte, 10)), ShardOptions{Vocab: 9}, "promises 9 ids of 2 bytes; it is truncated"},
+		{"another version of llm.c's", llmcFile(t, folder, "version.bin", 20240801, 1, 1, make([]byte, 4)), ShardOptions{Vocab: 9}, "magic 20240801, version 1; llm.c's are 20240520, 1 and 20240801, 7"},
 		{"index missing", lone, ShardOptions{}, "x-00000.idx: no such file"},
 	}
 	for _, c := range cases {
@@ -265,6 +275,56 @@ func TestOpenShardsErrors(t *testing.T) {
 				t.Errorf("error %v\nwant  %s", err, c.want)
 			}
 		})
+	}
+}
+
+// llmcFile writes a file as llm.c does.
+func llmcFile(t *testing.T, folder, name string, magic, version, count uint32, ids []byte) string {
+	t.Helper()
+	b := make([]byte, 1024, 1024+len(ids))
+	for i, word := range []uint32{magic, version, count} {
+		binary.LittleEndian.PutUint32(b[4*i:], word)
+	}
+	path := filepath.Join(folder, name)
+	if err := os.WriteFile(path, append(b, ids...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestShardFormats holds that every format is known by how it begins, and that a folder of them is told from text.
+func TestShardFormats(t *testing.T) {
+	narrow, wide := []byte{1, 0, 2, 0, 3, 0, 4, 0}, []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0}
+	for name, write := range map[string]func(folder string) string{
+		"carve": func(folder string) string { return writeShard(t, folder, "x", 9, 1, 2, 3, 4) },
+		"nanoGPT": func(folder string) string {
+			raw(t, filepath.Join(folder, "train.bin"), 1, 2, 3, 4)
+			return filepath.Join(folder, "train.bin")
+		},
+		"llm.c GPT-2":  func(folder string) string { return llmcFile(t, folder, "a_train.bin", 20240520, 1, 4, narrow) },
+		"llm.c Llama3": func(folder string) string { return llmcFile(t, folder, "a_train.bin", 20240801, 7, 4, wide) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			path := write(folder)
+			if !IsShards(path) || !IsShards(folder) {
+				t.Errorf("shards: file %v, folder %v", IsShards(path), IsShards(folder))
+			}
+			for _, from := range []string{path, folder} {
+				ds, err := OpenShards(from, ShardOptions{Vocab: 9})
+				if err != nil {
+					t.Fatal(err)
+				}
+				cleanup(t, ds)
+				if diff := cmp.Diff([]int32{1, 2, 3, 4}, ds.Train.all(t)); diff != "" || ds.Info().Vocab != 9 {
+					t.Errorf("vocabulary %d, %s", ds.Info().Vocab, diff)
+				}
+			}
+		})
+	}
+	text := tree(t, map[string]string{"a.txt": "x", "b.bin": "some bytes"})
+	if IsShards(text) || IsShards(filepath.Join(text, "a.txt")) || IsShards(filepath.Join(text, "absent")) {
+		t.Error("text is taken for shards")
 	}
 }
 
@@ -303,13 +363,14 @@ func FuzzShard(f *testing.F) {
 	}
 	f.Add(tokens, index)
 	f.Add(bytes.Repeat([]byte{0xff}, 80), index)
+	f.Add(append([]byte{0x08, 0xda, 0x34, 0x01, 1, 0, 0, 0, 4, 0, 0, 0}, make([]byte, 1020)...), index) // of llm.c
 	f.Fuzz(func(t *testing.T, tokens, index []byte) {
 		folder := t.TempDir()
 		path := filepath.Join(folder, "x.bin")
 		if err := errors.Join(os.WriteFile(path, tokens, 0o644), os.WriteFile(indexName(path), index, 0o644)); err != nil {
 			t.Fatal(err)
 		}
-		ds, err := OpenShards(path, ShardOptions{})
+		ds, err := OpenShards(path, ShardOptions{Vocab: 100})
 		if err != nil {
 			return
 		}

@@ -52,6 +52,20 @@ func openRaw(path string, vocab int) (*mapped, error) {
 	return m, nil
 }
 
+// openLLMC maps a file of llm.c.
+func openLLMC(path string, vocab int) (*mapped, error) {
+	m, err := mapWhole(path)
+	if err != nil {
+		return nil, err
+	}
+	if m.header, err = decodeLLMC(m.bytes, int64(len(m.bytes))); err != nil {
+		_ = m.close() // the error of opening is the one to tell
+		return nil, fmt.Errorf("data: %s: %w", path, err)
+	}
+	m.header.vocab, m.skip = vocab, llmcHeaderSize
+	return m, nil
+}
+
 func mapWhole(path string) (*mapped, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -131,11 +145,20 @@ func (m *mapped) tokens(dst []int32, at int64) error {
 func (m *mapped) inVocab(ids []int32, at int64) error {
 	for i, id := range ids {
 		if uint32(id) >= uint32(m.header.vocab) {
-			return fmt.Errorf("data: %s: %w: token %d has id %d, outside the vocabulary of %d; it was made with another tokenizer or is damaged",
+			return fmt.Errorf("data: %s: %w: token %d has id %d, outside the vocabulary of %d; use a model with the vocabulary of its tokenizer, or is the file damaged?",
 				m.path, ErrShard, at+int64(i), uint32(id), m.header.vocab)
 		}
 	}
 	return nil
+}
+
+// checkEdges reads the ids at both ends, so that a file of another tokenizer is known at once.
+func (m *mapped) checkEdges() error {
+	ids := make([]int32, min(m.header.count, 1<<16))
+	if err := m.tokens(ids, 0); err != nil {
+		return err
+	}
+	return m.tokens(ids, m.header.count-int64(len(ids)))
 }
 
 // after is the index of the first entry of an index file that is not below

@@ -126,7 +126,7 @@ func (s *Skipped) unreadable(err error) {
 func Open(ctx context.Context, path string, opts SourceOptions) (*Source, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("data: %w; name a folder, a text file or a .jsonl file", err)
+		return nil, fmt.Errorf("data: %w; name a folder, a text file, a .jsonl file or token shards (.bin)", err)
 	}
 	s := &Source{path: path, field: opts.Field}
 	if s.field == "" {

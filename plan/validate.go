@@ -123,7 +123,18 @@ func (c *checker) workload(p Plan) {
 			c.add(RuleData, fmt.Sprintf("workload.data.%d.weight workload.data.%d", i, i), "data source %d (%s) has weight %v; use a number above 0", i, source.Path, source.Weight)
 		}
 	}
-	c.tokenizer(w.Tokenizer, p.Model.Config.Vocab)
+	if w.Tokenizer.Kind == FromTokenizerFile || !w.learnsTokens() {
+		c.tokenizer(w.Tokenizer, p.Model.Config.Vocab)
+	}
+}
+
+// learnsTokens tells whether the data is tokens already, as far as names tell.
+func (w Workload) learnsTokens() bool {
+	if len(w.Data) == 0 {
+		return false
+	}
+	s := w.Data[0]
+	return s.Kind == Shards || s.Kind == AutoData && strings.HasSuffix(s.Path, ".bin")
 }
 
 // tokenizer checks that the model has a row for every token.

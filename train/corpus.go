@@ -17,7 +17,7 @@ type corpus struct {
 	plan      plan.Plan
 	path      string // of the text
 	dataset   *data.Dataset
-	tokenizer token.Tokenizer
+	tokenizer token.Tokenizer // nil for tokens of which none is known
 }
 
 // ErrStopped ends a run that was asked to stop before there was anything to save.
@@ -61,20 +61,7 @@ func (s *session) untilStop(ctx context.Context) (_ context.Context, done func()
 
 // openCorpus opens the text, makes the tokenizer and prepares the tokens.
 func (s *session) openCorpus(ctx context.Context) (*corpus, error) {
-	source, err := s.openSource(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c := &corpus{plan: s.plan, path: source.Path()}
-	if c.tokenizer, err = s.openTokenizer(ctx, source); err != nil {
-		return nil, err
-	}
-	if have, want := c.tokenizer.VocabSize(), s.plan.Model.Config.Vocab; have > want {
-		return nil, fmt.Errorf("train: the tokenizer has %d tokens and the model knows %d; use a model with a vocab of %d or more", have, want, have)
-	}
-	c.dataset, err = data.Prepare(ctx, source, c.tokenizer, data.PrepareOptions{
-		Cache: s.Cache, Validation: s.plan.Workload.Validation.Fraction, Progress: s.progress(source),
-	})
+	c, err := s.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +70,45 @@ func (s *session) openCorpus(ctx context.Context) (*corpus, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// open opens what the plan names: tokens, or text.
+func (s *session) open(ctx context.Context) (*corpus, error) {
+	if learnsTokens(s.plan) {
+		return s.openTokens()
+	}
+	return s.openText(ctx)
+}
+
+// openTokens opens token shards. Their vocabulary is that of the model; a tokenizer is needed only to read and write text.
+func (s *session) openTokens() (*corpus, error) {
+	c := &corpus{plan: s.plan, path: s.plan.Workload.Data[0].Path}
+	var err error
+	if s.plan.Workload.Tokenizer.Kind == plan.FromTokenizerFile {
+		if c.tokenizer, err = s.openTokenizer(nil); err != nil {
+			return nil, err
+		}
+	}
+	c.dataset, err = data.OpenShards(c.path, data.ShardOptions{
+		Vocab: s.plan.Model.Config.Vocab, Validation: s.plan.Workload.Validation.Fraction,
+	})
+	return c, err
+}
+
+// openText opens text, makes the tokenizer and prepares the tokens.
+func (s *session) openText(ctx context.Context) (*corpus, error) {
+	source, err := s.openSource(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &corpus{plan: s.plan, path: source.Path()}
+	if c.tokenizer, err = s.openTokenizer(s.learn(ctx, source)); err != nil {
+		return nil, err
+	}
+	c.dataset, err = data.Prepare(ctx, source, c.tokenizer, data.PrepareOptions{
+		Cache: s.Cache, Validation: s.plan.Workload.Validation.Fraction, Progress: s.progress(source),
+	})
+	return c, err
 }
 
 // openSource finds the files of the plan's data.
@@ -110,14 +136,35 @@ func formatOf(k plan.DataKind) data.Format {
 	return data.Auto
 }
 
-// openTokenizer is the tokenizer of the run's folder, or for a new run the one that the plan names.
-func (s *session) openTokenizer(ctx context.Context, source *data.Source) (token.Tokenizer, error) {
+// learn trains a tokenizer on text.
+func (s *session) learn(ctx context.Context, source *data.Source) func() (*token.BPE, error) {
+	return func() (*token.BPE, error) {
+		return data.Learn(ctx, source, data.LearnOptions{
+			Cache: s.Cache, VocabSize: s.plan.Workload.Tokenizer.Vocab, Progress: s.progress(source),
+		})
+	}
+}
+
+// openTokenizer opens the run's tokenizer, whose tokens the model must know.
+func (s *session) openTokenizer(learn func() (*token.BPE, error)) (token.Tokenizer, error) {
+	t, err := s.findTokenizer(learn)
+	if err != nil {
+		return nil, err
+	}
+	if have, want := t.VocabSize(), s.plan.Model.Config.Vocab; have > want {
+		return nil, fmt.Errorf("train: the tokenizer has %d tokens and the model knows %d; use a model with a vocab of %d or more", have, want, have)
+	}
+	return t, nil
+}
+
+// findTokenizer is the tokenizer of the run's folder, or for a new run the one that the plan names.
+func (s *session) findTokenizer(learn func() (*token.BPE, error)) (token.Tokenizer, error) {
 	if _, err := os.Stat(s.Directory.file(planFile)); err == nil { // the run began before
 		return runTokenizer(s.Directory.Path, s.plan)
 	}
 	switch t := s.plan.Workload.Tokenizer; t.Kind {
 	case plan.TrainedBPE:
-		return data.Learn(ctx, source, data.LearnOptions{Cache: s.Cache, VocabSize: t.Vocab, Progress: s.progress(source)})
+		return learn()
 	case plan.FromTokenizerFile:
 		return token.LoadFile(t.Path)
 	case plan.ByteTokenizer:

@@ -39,6 +39,15 @@ func Generate(ctx context.Context, o GenerateOptions, write func(text string) er
 	return failed
 }
 
+// CanWrite returns why the model of a run cannot write text, or nil: it wraps [ErrNoTokenizer].
+func CanWrite(run string) error {
+	p, err := ReadPlan(run)
+	if err == nil && learnsTokens(p) {
+		_, err = runTokenizer(run, p)
+	}
+	return err
+}
+
 // generate loads the model and lets it write.
 func generate(ctx context.Context, o GenerateOptions, write func(text string) error) error {
 	w, err := openWriter(o)
@@ -93,8 +102,14 @@ func openWriter(o GenerateOptions) (*writer, error) {
 	return w, nil
 }
 
+// ErrNoTokenizer means that a run cannot read or write text: it learned from tokens that others made.
+var ErrNoTokenizer = errors.New("train: the run learned from token shards without their tokenizer")
+
 // runTokenizer is the tokenizer of a run's folder; one of bytes is not written down.
 func runTokenizer(run string, p plan.Plan) (token.Tokenizer, error) {
+	if learnsTokens(p) && p.Workload.Tokenizer.Kind != plan.FromTokenizerFile {
+		return nil, fmt.Errorf("%w; to have it write text, train with a plan whose workload.tokenizer is the path of their tokenizer.json", ErrNoTokenizer)
+	}
 	if p.Workload.Tokenizer.Kind == plan.ByteTokenizer {
 		return token.Bytes{}, nil
 	}

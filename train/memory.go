@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"carve/data"
 	"carve/mesh"
 	"carve/parallel"
 	"carve/plan"
@@ -78,15 +79,15 @@ func outOfMemory(err error) bool {
 	return errors.As(err, &limit) || errors.As(err, &system)
 }
 
-// blame sorts the errors of ranks: what went wrong before the first step lies in what the user gave, as does the limit of
-// an arena; the rest failed while it ran.
+// blame sorts the errors of ranks: what went wrong before the first step lies in what the user gave, as do the limit of an
+// arena and damaged tokens; the rest failed while it ran.
 func blame(err error) error {
 	var (
 		at    *StepError
 		limit *tensor.LimitError
 	)
 	early := errors.As(err, &at) && at.Step == 0 && (at.Operation == building.String() || at.Operation == restoring.String())
-	if early && !errors.Is(err, context.Canceled) || errors.As(err, &limit) {
+	if early && !errors.Is(err, context.Canceled) || errors.As(err, &limit) || errors.Is(err, data.ErrShard) {
 		return input(err)
 	}
 	return err

@@ -82,6 +82,10 @@ func Check(p plan.Plan) error {
 	}
 	refuse(l.Zero.Stage > plan.ShardOptimizer, "layout.zero.stage %v is planned but not run yet; use stage 0", l.Zero.Stage)
 	refuse(l.Zero.Reduce == plan.Server, "layout.zero.reduce server is planned but not run yet; use overlap or naive")
+	refuse(len(p.Workload.Data) > 1, "workload.data names %d sources, and blends of several are not read yet; keep one, such as a folder that holds all", len(p.Workload.Data))
+	for _, source := range p.Workload.Data {
+		refuse(source.Kind == plan.Parquet, "parquet (%s) is planned but not read yet; use text, jsonl or shards", source.Path)
+	}
 	refuse(p.Recompute.Kind != plan.KeepAll, "recompute is planned but not run yet; use none")
 	refuse(p.Offload != plan.NoOffload, "offload is planned but not run yet; use none")
 	refuse(p.Engine == plan.Local && p.Cluster.Preset == cluster.ThisMachine && p.Cluster.Nodes > 1,

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"carve/cluster"
+	"carve/data"
 	"carve/plan"
 )
 
-// portable is a plan that means the same wherever it is read from: the model is written out, paths are absolute, and the
-// cluster is the machine that it runs on.
+// portable is a plan that means the same wherever it is read from: the model is written out, paths are absolute, token
+// shards are named as such, and the cluster is the machine that it runs on.
 func portable(p plan.Plan) plan.Plan {
 	if p.Model.Origin == plan.FromFile {
 		p.Model = plan.Model{Origin: plan.Inline, Config: p.Model.Config}
@@ -22,13 +23,29 @@ func portable(p plan.Plan) plan.Plan {
 	sources := make([]plan.Source, len(p.Workload.Data))
 	for i, s := range p.Workload.Data {
 		s.Path = absolute(s.Path)
-		sources[i] = s
+		sources[i] = known(s)
 	}
 	if len(sources) > 0 {
 		p.Workload.Data = sources
 	}
 	p.Workload.Tokenizer.Path = absolute(p.Workload.Tokenizer.Path)
 	return p
+}
+
+// SourceOf is the source of samples at a path.
+func SourceOf(path string) plan.Source { return known(plan.Source{Path: path, Weight: 1}) }
+
+// known names token shards as such, where the plan leaves it to carve.
+func known(s plan.Source) plan.Source {
+	if s.Kind == plan.AutoData && data.IsShards(s.Path) {
+		s.Kind = plan.Shards
+	}
+	return s
+}
+
+// learnsTokens tells whether a portable plan learns from token shards, not from text.
+func learnsTokens(p plan.Plan) bool {
+	return len(p.Workload.Data) > 0 && p.Workload.Data[0].Kind == plan.Shards
 }
 
 // NameOf is a short name for runs of a plan: that of the preset, or the architecture and size of the model.

@@ -65,7 +65,7 @@ func (o *trainOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.plan, "plan", "", "plan to train")
 	f.StringVar(&o.model, "model", "", "model: a preset, or the path of a config.json")
-	f.StringVar(&o.data, "data", "", "text: a folder, a file or a .jsonl file")
+	f.StringVar(&o.data, "data", "", "a folder of text, a text file, a .jsonl file, or token shards: a .bin file or a folder of them")
 	f.IntVar(&o.steps, "steps", 0, "number of optimizer steps")
 	f.DurationVar(&o.time, "time", 0, "train for about this long; measures a few steps to choose their number")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the initial weights and of the order of the samples")

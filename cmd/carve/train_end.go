@@ -13,17 +13,21 @@ import (
 // printEnd shows what a run came to, lets the model write a little, and says what can be done next.
 func printEnd(ctx context.Context, out io.Writer, s train.Summary, o trainOptions) error {
 	fmt.Fprintf(out, "\n%s", summaryTable(s))
-	if !o.noSample {
+	next := []string{
+		fmt.Sprintf("carve generate --run %s --prompt 'func main() {' --tokens 200 --seed 1", s.Path),
+		fmt.Sprintf("carve train --plan %s --time 10m", filepath.Join(s.Path, "plan.yaml")),
+		"carve train --data your/text --time 10m",
+	}
+	if err := train.CanWrite(s.Path); err != nil {
+		fmt.Fprintf(out, "\nno sample: %v\n", err)
+		next = next[1:]
+	} else if !o.noSample {
 		if err := printSample(ctx, out, s, o); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintf(out, "\nnext:\n")
-	for _, line := range []string{
-		fmt.Sprintf("carve generate --run %s --prompt 'func main() {' --tokens 200 --seed 1", s.Path),
-		fmt.Sprintf("carve train --plan %s --time 10m", filepath.Join(s.Path, "plan.yaml")),
-		"carve train --data your/text --time 10m",
-	} {
+	for _, line := range next {
 		fmt.Fprintln(out, "  "+line)
 	}
 	_, err := fmt.Fprintf(out, "the timeline of every rank is %s: open it at https://ui.perfetto.dev\n", filepath.Join(s.Path, "trace.json"))

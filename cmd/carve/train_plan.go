@@ -92,7 +92,7 @@ func (o trainOptions) changePlan(p *plan.Plan) error {
 		return err
 	}
 	if o.given("data") {
-		p.Workload.Data = []plan.Source{{Path: o.data, Weight: 1}}
+		p.Workload.Data = []plan.Source{train.SourceOf(o.data)}
 	}
 	if o.given("seed") {
 		p.Seed = o.seed
