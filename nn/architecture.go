@@ -12,7 +12,7 @@ import (
 // embeddingUnits declares the token table, the position table where positions are learned, and the layer that reads
 // them.
 func (b *builder) embeddingUnits() {
-	l := &Embedding{name: b.names.embedding}
+	l := &Embedding{name: b.names.embedding, drop: b.dropout(b.names.embedding, b.c.Dropout.Embedding)}
 	var uses []*Unit
 	if b.c.Position == model.Learned {
 		std, _ := b.std()
@@ -55,7 +55,7 @@ func (b *builder) attention(block string, turn *rope) *Attention {
 	l := &Attention{
 		name: block + n.attention, rope: turn,
 		heads: c.Heads / tp, keyHeads: max(c.KVHeads/tp, 1), width: c.HeadDim,
-		scale: 1 / math.Sqrt(float64(c.HeadDim)), sequences: b.sequences,
+		first: position(b.r.Groups.Tensor) * (c.Heads / tp), scale: 1 / math.Sqrt(float64(c.HeadDim)), sequences: b.sequences,
 		selective: b.unit.recompute == Selective,
 	}
 	if c.QueryScale != 0 {
@@ -75,6 +75,7 @@ func (b *builder) attention(block string, turn *rope) *Attention {
 	}
 	out := part{block + n.out, c.Hidden, byIn}
 	l.out.Linear = b.linear(c.QuerySize(), residual, out)
+	l.out.drop, l.drop = b.dropout(out.name, c.Dropout.Residual), b.dropout(l.name, c.Dropout.Attention)
 	if c.Bias.Output {
 		l.out.bias = b.bias(out)
 	}
@@ -96,6 +97,7 @@ func (b *builder) feedForward(block string) *FeedForward {
 	}
 	down := part{block + n.down, c.Hidden, byIn}
 	l.down.Linear = b.linear(c.FFN, residual, down)
+	l.down.drop = b.dropout(down.name, c.Dropout.Residual)
 	if c.Bias.MLP {
 		l.down.bias = b.bias(down)
 	}
@@ -141,6 +143,7 @@ func unsupported(c model.Config) (faults []error) {
 	}
 	refuse(c.Attention != model.Grouped, "attention "+c.Attention.String(), "use grouped")
 	refuse(c.Experts.Count > 0 && c.Bias.MLP, "a bias in experts", "use none")
+	refuse(c.Experts.Count > 0 && c.Dropout.Residual > 0, "dropout after experts", "set resid_pdrop to 0")
 	refuse(c.MTP > 0, "multi-token prediction", "set it to 0")
 	refuse(c.Norm != model.RMSNorm && c.Norm != model.LayerNorm, "norm "+c.Norm.String(), "use rms or layer")
 	refuse(c.NormPlacement != model.PreNorm, "norm placement "+c.NormPlacement.String(), "use pre")

@@ -18,7 +18,9 @@ type Attention struct {
 	heads, keyHeads int // this rank's share of A and K
 	width           int // D
 	scale           float64
+	first           int        // number of the first query head
 	sequences       *sequences // nil where the context axis has one rank
+	drop            dropout    // of the probabilities
 
 	selective bool // attention is computed again in the backward, and its result and statistics are not kept
 
@@ -90,7 +92,7 @@ func (l *Attention) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tensor
 	qk := l.rotated(r, s)
 	l.inside(r, s, qk)
 	l.release(qk, s)
-	y := l.out.Forward(r, s.out, x)
+	y := l.out.Forward(r, b, s.out, x)
 	switch {
 	case !b.Mode.Keeps():
 		s.Free()
@@ -199,6 +201,7 @@ func (l *Attention) operation(s *attentionSaved, qk *tensor.Tensor) tensor.Atten
 		Q: l.query(qk), K: l.key(qk), V: l.value(s.qkv),
 		Batch: b.rows() / b.sequence(), Scale: l.scale, Causal: true,
 		QueryDoc: b.Documents, KeyDoc: b.Documents,
+		Dropout: l.drop.attention(b, l.first),
 	}
 }
 
@@ -207,7 +210,7 @@ func (l *Attention) Backward(r *Rank, dy *tensor.Tensor, saved Saved) *tensor.Te
 	r.Arena.At(l.name)
 	s := saved.(*attentionSaved)
 	l.remember(r, s)
-	dout, all := l.out.Input(r, dy, s.out.Rows()) // [T A·D]
+	dout, all := l.out.Input(r, s.batch, dy) // [T A·D]
 	dqkv := l.attentionBackward(r, s, dout)
 	dout.Free()
 	l.out.Grad(r, all, dy, s.out)

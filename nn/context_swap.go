@@ -109,6 +109,7 @@ func (x *swap) operation(out tensor.Columns) tensor.Attention {
 	op.Out, op.Q, op.K, op.V = out, x.query(x.s.swapped), x.key(x.s.swapped), x.value(x.s.swapped)
 	op.QueryPos, op.KeyPos = x.l.sequences.positions, x.l.sequences.positions
 	op.QueryDoc, op.KeyDoc = x.docs, x.docs
+	op.Dropout.Head += x.l.sequences.at * x.head
 	return op
 }
 

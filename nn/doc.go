@@ -27,7 +27,10 @@
 // Gradients are overwritten by the first micro-batch after [Model.Begin] and added to by the others. The loss is
 // scaled by 1/(valid targets of the global batch), so that they are terms of a sum over micro-batches and ranks.
 //
-// Dropout probabilities of a description are not applied yet.
+// Dropout, after the embedding, inside attention and after every branch, draws counter-based numbers keyed by seed, step and
+// layer at the global index: sample, position and feature (in attention: sample, head, query and key). So the mask is the
+// same under every layout, is not kept, and is made again by the backward. [Batch].Step and [Batch].Sample say where the
+// micro-batch is. A mode of Evaluate drops nothing.
 //
 // # The tensor axis
 //

@@ -9,6 +9,7 @@ type Embedding struct {
 	tokens    *weight // [V/TP H]
 	positions *weight // [positions H]; nil for none
 	start     int     // first token of this rank's part
+	drop      dropout
 
 	counted *tensor.Tensor // int32 [B·S]: 0, 1, … S-1 repeated, for batches without positions
 	period  int            // S of counted
@@ -46,6 +47,9 @@ func (l *Embedding) Forward(r *Rank, b *Batch, _ *tensor.Tensor) (*tensor.Tensor
 		where.Free()
 		p.Free()
 	}
+	if l.drop.on(b) {
+		l.drop.apply(r, b, y, y, nil)
+	}
 	if !b.Mode.Keeps() {
 		return y, nil
 	}
@@ -80,6 +84,9 @@ func (l *Embedding) count(r *Rank, b *Batch) *tensor.Tensor {
 func (l *Embedding) Backward(r *Rank, dy *tensor.Tensor, saved Saved) *tensor.Tensor {
 	r.Arena.At(l.name)
 	s := saved.(*embeddingSaved)
+	if l.drop.on(s.batch) {
+		l.drop.apply(r, s.batch, dy, dy, nil)
+	}
 	all := r.gather(dy, s.batch.rows())
 	r.Dev.EmbedBackward(l.tokens.sum(r), all, s.batch.Tokens, l.start)
 	drop(all, dy)

@@ -52,6 +52,7 @@ func (a activation) backward(r *Rank, dh, u *tensor.Tensor) (h *tensor.Tensor) {
 // feedForwardSaved is what one micro-batch leaves for the backward.
 type feedForwardSaved struct {
 	layer *FeedForward
+	batch *Batch
 	x     *tensor.Tensor // [T H]
 	u     *tensor.Tensor // [T 2F] or [T F]
 	stats normStats
@@ -84,13 +85,13 @@ func (l *FeedForward) Params() []*Param {
 func (l *FeedForward) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tensor, Saved) {
 	r.Arena.At(l.name)
 	s := l.saved.get()
-	s.layer, s.x = l, x
+	s.layer, s.batch, s.x = l, b, x
 	n := r.activation(x.Rows(), x.Cols())
 	s.stats = l.norm.forward(r, whole(n), whole(x))
 	s.u = l.up.Forward(r, n, b.rows())
 	n.Free()
 	h := l.act.forward(r, s.u, l.down.weight.value.Dim(1)) // [T F]
-	y := l.down.Forward(r, h, x)
+	y := l.down.Forward(r, b, h, x)
 	h.Free()
 	if !b.Mode.Keeps() {
 		s.Free()
@@ -103,7 +104,7 @@ func (l *FeedForward) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tens
 func (l *FeedForward) Backward(r *Rank, dy *tensor.Tensor, saved Saved) *tensor.Tensor {
 	r.Arena.At(l.name)
 	s := saved.(*feedForwardSaved)
-	dh, all := l.down.Input(r, dy, s.u.Rows()) // [T F]
+	dh, all := l.down.Input(r, s.batch, dy) // [T F]
 	h := l.act.backward(r, dh, s.u)
 	dh.Free()
 	l.down.Grad(r, all, dy, h)

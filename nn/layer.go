@@ -60,7 +60,10 @@ type Batch struct {
 	Documents *tensor.Tensor
 	// Scale is 1/(valid targets of the global batch over all its micro-batches and ranks), so that gradients are sums.
 	Scale float64
-	Mode  Mode
+	// Step is the number of the step, and Sample that of the first sequence among all of the step: what dropout makes its
+	// random numbers of, besides positions. Not needed without dropout.
+	Step, Sample int
+	Mode         Mode
 
 	// Loss is set by the forward: the sum of -ln p over this micro-batch's valid targets, in nats.
 	Loss float64

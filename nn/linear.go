@@ -64,25 +64,41 @@ func (l *Column) Grad(r *Rank, dy, x *tensor.Tensor) {
 	r.WeightGrad(&l.Linear, dy, all)
 }
 
-// Row is a Linear whose input features are split over the tensor axis; its bias is not.
-type Row struct{ Linear }
-
-// Forward is y = residual + x·Wᵀ + b, summed over the tensor axis, for this rank's rows. x [T in/TP] and residual, which
-// has this rank's rows, stay the caller's.
-func (l *Row) Forward(r *Rank, x, residual *tensor.Tensor) *tensor.Tensor {
-	y := r.activation(x.Rows(), l.out())
-	return r.sum(tensor.MatMul{C: y, A: x, B: l.weight.value, TransB: true}, epilogue{l.bias.optional(), residual})
+// Row is a Linear whose input features are split over the tensor axis; its bias is not. It ends a branch of the residual
+// stream, with dropout.
+type Row struct {
+	Linear
+	drop dropout
 }
 
-// Input is the gradient of this rank's input features, dy·W, [T in/TP], given this rank's rows of dy, which stay the
-// caller's. all is all rows of dy, for Grad.
-func (l *Row) Input(r *Rank, dy *tensor.Tensor, rows int) (dx, all *tensor.Tensor) {
-	dx = r.activation(rows, l.in())
-	return dx, r.fromAll(tensor.MatMul{C: dx, B: l.weight.value}, dy)
+// Forward is y = residual + dropout(x·Wᵀ + b), summed over the tensor axis, for this rank's rows. x [T in/TP] and residual,
+// which has this rank's rows, stay the caller's.
+func (l *Row) Forward(r *Rank, b *Batch, x, residual *tensor.Tensor) *tensor.Tensor {
+	y := r.activation(x.Rows(), l.out())
+	op, e := tensor.MatMul{C: y, A: x, B: l.weight.value, TransB: true}, epilogue{l.bias.optional(), residual}
+	if !l.drop.on(b) {
+		return r.sum(op, e)
+	}
+	e.residual = nil
+	y = r.sum(op, e)
+	l.drop.apply(r, b, y, y, residual)
+	return y
+}
+
+// Input is the gradient of this rank's input features, dropout(dy)·W, [T in/TP], given this rank's rows of dy, which stay
+// the caller's. all is all rows of dropout(dy), for Grad.
+func (l *Row) Input(r *Rank, b *Batch, dy *tensor.Tensor) (dx, all *tensor.Tensor) {
+	own := l.drop.backward(r, b, dy)
+	dx = r.activation(b.rows(), l.in())
+	all = r.fromAll(tensor.MatMul{C: dx, B: l.weight.value}, own)
+	if own != dy && own != all {
+		own.Free()
+	}
+	return dx, all
 }
 
 // Grad adds to the gradients of the weight and the bias. all is what Input made of dy, which stays the caller's and may
-// change after the call. It takes over all and x [T in/TP].
+// change after the call. It takes over all, unless that is dy, and x [T in/TP].
 func (l *Row) Grad(r *Rank, all, dy, x *tensor.Tensor) {
 	if all == dy {
 		r.WeightGradKeep(&l.Linear, dy, x)

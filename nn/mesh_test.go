@@ -205,7 +205,7 @@ func (j job) batch(r *nn.Rank) *nn.Batch {
 		r.Context.Balance.Cut(t.I32(), whole[samples.Start*j.length:samples.Stop*j.length], j.length, cp, r.At[mesh.CP])
 		return t
 	}
-	b := &nn.Batch{Tokens: cut(tokens), Targets: cut(targets), Positions: cut(positions), Scale: 1 / float64(valid)}
+	b := &nn.Batch{Tokens: cut(tokens), Targets: cut(targets), Positions: cut(positions), Scale: 1 / float64(valid), Step: 3, Sample: samples.Start}
 	if j.documents != nil {
 		b.Documents = r.Arena.New(tensor.Workspace, tensor.Int32, samples.Len(), j.length)
 		copy(b.Documents.I32(), docs[samples.Start*j.length:])

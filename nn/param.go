@@ -83,7 +83,11 @@ func (p *Param) initialise(r *Rank) {
 func Key(seed uint64, name string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // a hash never fails
-	k := h.Sum64() ^ seed*0x9e3779b97f4a7c15
+	return mix(h.Sum64() ^ seed*0x9e3779b97f4a7c15)
+}
+
+// mix is the finalizer of splitmix64.
+func mix(k uint64) uint64 {
 	k = (k ^ k>>30) * 0xbf58476d1ce4e5b9
 	k = (k ^ k>>27) * 0x94d049bb133111eb
 	return k ^ k>>31

@@ -45,6 +45,7 @@ func gpt2() model.Config {
 	c := model.New(model.GPT2)
 	c.Layers, c.Hidden, c.Heads, c.KVHeads, c.HeadDim = 2, 12, 3, 3, 4
 	c.FFN, c.Vocab, c.Context, c.InitStd = 20, 17, 8, 0.3
+	c.Dropout = model.Dropout{}
 	return c
 }
 

@@ -166,7 +166,7 @@ func (w *worker) load(step int) {
 			b.Tokens.I32()[i] = int32(nn.Key(uint64(step*1000+s), string(rune('a'+at))) % uint64(j.config.Vocab))
 			b.Targets.I32()[i] = max(target, -1)
 		}
-		b.Scale = 1 / float64(valid)
+		b.Scale, b.Step, b.Sample = 1/float64(valid), step, first
 	}
 }
 

@@ -33,10 +33,11 @@ func newBatches(r *nn.Rank, p plan.Plan) *batches {
 		tokens, targets, positions = newIDs(r, n*rows, s/b.degree), newIDs(r, n*rows, s/b.degree), newIDs(r, rows, s/b.degree)
 		b.balance.Positions(positions.I32(), s, b.degree, b.at)
 	}
+	first := r.Mesh.Index(r.Mesh.Rank(r.At), mesh.Samples) * n * rows // of the rank's samples among all of a step
 	for i := range b.micro {
 		b.micro[i] = nn.Batch{
 			Tokens: tokens.RowRange(i*rows, (i+1)*rows), Targets: targets.RowRange(i*rows, (i+1)*rows), Positions: positions,
-			Scale: 1 / float64(p.StepTokens()),
+			Scale: 1 / float64(p.StepTokens()), Sample: first + i*rows,
 		}
 	}
 	return b
@@ -48,6 +49,14 @@ func newIDs(r *nn.Rank, rows, cols int) *tensor.Tensor {
 
 // rows is the number of rows of the residual stream of a micro-batch on this rank.
 func (b *batches) rows(r *nn.Rank) int { return r.Rows(b.micro[0].Tokens.Len()) }
+
+// begin readies the micro-batches of a step of a number.
+func (b *batches) begin(step int) {
+	b.cut(len(b.micro))
+	for i := range b.micro {
+		b.micro[i].Step = step
+	}
+}
 
 // cut gives the first n micro-batches this rank's positions of the samples.
 func (b *batches) cut(n int) {

@@ -72,7 +72,7 @@ func train(t *testing.T, text string) outcome {
 func steps(e *parallel.Engine, p plan.Plan, out *outcome, mu *sync.Mutex) error {
 	for step := range p.Steps() {
 		fill(e, p, step)
-		r, err := e.Step(p.Optimizer.LearningRate)
+		r, err := e.Step(step, p.Optimizer.LearningRate)
 		if err != nil {
 			return err
 		}
@@ -148,6 +148,19 @@ func TestLayouts(t *testing.T) {
 		"{dp: 2, tp: 2, pp: 2, cp: 2, sequence_parallel: true, pipeline: {schedule: 1f1b}}",
 	} {
 		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, small+"layout: "+layout+"\n")) })
+	}
+}
+
+// TestDropoutLayouts holds layouts to one rank with dropout: the masks are the same, also where layouts cut micro-batches.
+func TestDropoutLayouts(t *testing.T) {
+	const untied = "tie_embeddings: false}"
+	dropped := strings.Replace(small, untied, "dropout: {embedding: 0.1, attention: 0.2, residual: 0.3}, "+untied, 1)
+	want := train(t, dropped)
+	for _, layout := range []string{
+		"{dp: 2, tp: 2, sequence_parallel: true, pp: 2, pipeline: {schedule: 1f1b}}",
+		"{cp: 2, pp: 2, pipeline: {schedule: zb-v}}",
+	} {
+		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, dropped+"layout: "+layout+"\n")) })
 	}
 }
 

@@ -17,14 +17,15 @@ type Result struct {
 	Finite bool
 }
 
-// Step is one step of training on one rank: the whole recipe, for every layout. Tokens and Targets hold the samples.
+// Step is one step of training on one rank: the whole recipe, for every layout. Tokens and Targets hold the samples. Its number
+// is what dropout draws from.
 //
 // The schedule's actions run the micro-batches through this rank's stages; inside them the layers communicate over
 // the tensor, context and expert axes. Gradients that are complete are reduced over the data axes while the backward goes
 // on; what is left is waited for, the norm is taken, and the parameters are updated by those who own them.
-func (e *Engine) Step(rate float64) (Result, error) {
+func (e *Engine) Step(number int, rate float64) (Result, error) {
 	e.model.Begin()
-	e.batches.cut(len(e.batches.micro))
+	e.batches.begin(number)
 	if err := e.pipeline.run(e.rank, e.reducer); err != nil {
 		return Result{}, err
 	}

@@ -16,7 +16,7 @@ func (w *worker) step(ctx context.Context, rate float64) (norm float64, finite b
 	}
 	w.exposed, w.waited = w.end.Waited(), wait
 	w.enter(stepping)
-	r, err := w.engine.Step(rate)
+	r, err := w.engine.Step(w.at.step, rate)
 	if err != nil {
 		return 0, false, err
 	}

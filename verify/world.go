@@ -57,7 +57,7 @@ func (w *world) rank(end comm.Endpoint, made **parallel.Engine) error {
 	}
 	for ; step < w.steps; step++ {
 		w.samples.fill(e, step)
-		r, err := e.Step(w.plan.Optimizer.LearningRate)
+		r, err := e.Step(step, w.plan.Optimizer.LearningRate)
 		if err != nil {
 			return err
 		}
