@@ -24,7 +24,7 @@ func TestOpenErrors(t *testing.T) {
 		is         error
 		want       string // with ROOT for the folder
 	}{
-		{"missing", "absent", nil, os.ErrNotExist, "data: stat ROOT/absent: no such file or directory; name a folder, a text file or a .jsonl file"},
+		{"missing", "absent", nil, os.ErrNotExist, "data: stat ROOT/absent: no such file or directory; name a folder, a text file, a .jsonl file or token shards (.bin)"},
 		{"empty folder", "void", nil, ErrNoText, "data: folder ROOT/void is empty: no text; name a folder with text files"},
 		{"empty file", "empty.txt", nil, ErrNoText, "data: ROOT/empty.txt is empty: no text; name a file with text"},
 		{"only an empty file", "nothing", nil, ErrNoText, "data: no text in ROOT/nothing: skipped 1 empty; choose another path or other extensions"},
