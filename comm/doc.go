@@ -77,6 +77,9 @@
 // [Carrier] is the narrow waist: one member's [Call] in one group. An engine implements Carrier and [Endpoint]; a decorator wraps the
 // carriers of the groups that an endpoint makes. Package comm/commtest is what every engine must pass.
 //
+// [Meta] is the engine without a world: one rank's endpoint, whose operations are over at once and are recorded. It is how a
+// plan for thousands of ranks is priced.
+//
 // # Locks
 //
 // Local.mu is taken before the mutex of a queue or pair, never after; no two of those are held together. A [Listener] is

@@ -50,15 +50,17 @@ func (e *localEndpoint) Group(name string, ranks []int) (*Group, error) {
 
 // checkRanks checks the arguments of Group for every engine.
 func checkRanks(name string, ranks []int, rank, size int) error {
-	for i, r := range ranks {
+	seen := make(map[int]bool, len(ranks))
+	for _, r := range ranks {
 		if r < 0 || r >= size {
 			return fmt.Errorf("comm: group %q has rank %d in a world of %d", name, r, size)
 		}
-		if slices.Contains(ranks[:i], r) {
+		if seen[r] {
 			return fmt.Errorf("comm: group %q has rank %d twice", name, r)
 		}
+		seen[r] = true
 	}
-	if !slices.Contains(ranks, rank) {
+	if !seen[rank] {
 		return fmt.Errorf("comm: group %q of ranks %v is asked for by rank %d, which is not in it", name, ranks, rank)
 	}
 	return nil

@@ -113,6 +113,13 @@ func (a *Arena) At(owner string) {
 	a.mu.Unlock()
 }
 
+// Owner is what the rank is doing, as told to [Arena.At].
+func (a *Arena) Owner() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.owner
+}
+
 // New makes a tensor whose elements are whatever the memory held before; see [Arena.NewZero]. It panics
 // with a *LimitError when the limit would be exceeded.
 func (a *Arena) New(c Category, d DType, dims ...int) *Tensor {

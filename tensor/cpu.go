@@ -6,6 +6,9 @@ import (
 
 // CPU is the device that computes with the machine's cores. Its kernels are portable Go, or assembly where the CPU
 // has AVX2 or AVX-512. Workspace comes from the arena, category [Workspace].
+//
+// On an arena without memory its operations check their operands, take and give back the workspace that they would
+// use, and compute nothing; see [Meta].
 type CPU struct {
 	arena   *Arena
 	ctx     *kernel.Context
@@ -16,14 +19,18 @@ type CPU struct {
 	product kernel.Gemm
 }
 
-// NewCPU makes a device whose calls use that many threads. The arena must hold memory.
+// NewCPU makes a device whose calls use that many threads.
 func NewCPU(arena *Arena, threads int) *CPU { return newCPU(arena, threads, kernel.Detect()) }
 
 // newCPU makes a device that uses no other features of the CPU.
 func newCPU(arena *Arena, threads int, f kernel.Features) *CPU {
 	w := arena.New(Workspace, Int32, kernel.WorkspaceBytes(threads)/Int32.Size())
 	c := &CPU{arena: arena, packing: w}
-	c.ctx = kernel.NewContext(threads, w.Raw(), f)
+	if arena.meta {
+		c.ctx = kernel.NewDryContext(threads, f)
+	} else {
+		c.ctx = kernel.NewContext(threads, w.Raw(), f)
+	}
 	c.f32 = ops[float32]{c: c, v: kernel.Vector32(c.ctx.Features())}
 	c.f64 = ops[float64]{c: c, v: kernel.Vector64()}
 	return c
@@ -31,6 +38,9 @@ func newCPU(arena *Arena, threads int, f kernel.Features) *CPU {
 
 // Threads is the number of threads that one call may use.
 func (c *CPU) Threads() int { return c.ctx.Threads() }
+
+// dry reports whether there are no elements to compute on.
+func (c *CPU) dry() bool { return c.arena.meta }
 
 // Close stops the device's threads and gives its workspace back.
 func (c *CPU) Close() {
@@ -88,9 +98,9 @@ func (o *ops[T]) scratch(n, runs, size int) scratch[T] {
 	return s
 }
 
-// run is buffer i of a worker.
+// run is buffer i of a worker; without memory, nil.
 func (s *scratch[T]) run(worker, i int) []T {
-	if s.t == nil {
+	if len(s.all) == 0 {
 		return nil
 	}
 	at := (worker*s.runs + i) * s.size
@@ -134,8 +144,11 @@ func (o *ops[T]) expanded(ts ...*Tensor) int {
 	return n
 }
 
-// vector is all elements of t: in place, or expanded into buf.
+// vector is all elements of t: in place, or expanded into buf; without memory, nil.
 func (o *ops[T]) vector(t *Tensor, buf []T) []T {
+	if t.Meta() {
+		return nil
+	}
 	f := flatOf(o.v, t)
 	return f.get(0, t.Len(), buf)
 }

@@ -74,7 +74,9 @@ func (t *attention[T]) run(o *ops[T], op Attention) {
 	pairs := t.batch * t.heads
 	t.splits = min((4*o.c.Threads()+pairs-1)/pairs, t.group*t.panels())
 	t.s = o.scratch(o.c.Threads(), 1, t.memory())
-	t.share(o)
+	if !o.c.dry() {
+		t.share(o)
+	}
 	t.c.ctx.Run(pairs*t.splits, t)
 	t.s.free()
 }

@@ -55,7 +55,9 @@ func (t *attentionBackward[T]) run(o *ops[T], op AttentionBackward) {
 	t.dq, t.dk, t.dv = linesOf(o.v, op.DQ), linesOf(o.v, op.DK), linesOf(o.v, op.DV)
 	t.lse, t.delta, t.add = elementsOf[T](f.LSE), elementsOf[T](op.Delta), op.Accumulate
 	t.s = o.scratch(o.c.Threads(), 1, t.memory())
-	t.share(o)
+	if !o.c.dry() {
+		t.share(o)
+	}
 	t.c.ctx.Run(t.batch*t.heads, t)
 	t.s.free()
 }

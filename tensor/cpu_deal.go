@@ -48,6 +48,9 @@ func (c *CPU) Tally(op Tally) {
 	need(op.Length > 0, name, "sequences have a length")
 	sameLen(name, op.Chosen, op.Mass)
 	need(op.Choice.Rows() == op.Scores.Rows(), name, "choices and scores of the same rows")
+	if c.dry() {
+		return
+	}
 	if wide(op.Scores) {
 		tally(c.f64.v, op)
 		return

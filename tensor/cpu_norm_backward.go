@@ -92,6 +92,9 @@ func (t *normGradRows[T]) end(o *ops[T], op NormBackward) {
 }
 
 func (t *normGradRows[T]) sumParts(o *ops[T], grad *Tensor, which int) {
+	if o.c.dry() {
+		return
+	}
 	g := flatOf(o.v, grad)
 	sum := g.get(0, t.x.width, t.vectors.run(0, 2))
 	for i := range t.items() {

@@ -83,8 +83,9 @@ func (t *optimizerStep[T]) run(o *ops[T], call stepCall) {
 		t.v = elementsOf[T](call.v)
 	}
 	t.grad, t.param = flatOf(o.v, call.grad), flatOf(o.v, call.param)
-	t.spans = blockSpans(len(t.p))
-	t.s = o.scratch(o.c.Threads(), 2, min(len(t.p), pieceElements))
+	n := call.master.Len()
+	t.spans = blockSpans(n)
+	t.s = o.scratch(o.c.Threads(), 2, min(n, pieceElements))
 	o.c.ctx.Run(t.items(), t)
 	t.s.free()
 }
@@ -143,8 +144,10 @@ func (t *squaredNorm[T]) run(o *ops[T], x *Tensor) float64 {
 	t.s = o.scratch(o.buffers(x), 1, min(t.n, pieceElements))
 	o.c.ctx.Run(t.items(), t)
 	total := 0.0
-	for _, p := range t.parts[:t.items()] {
-		total += p
+	if !o.c.dry() {
+		for _, p := range t.parts[:t.items()] {
+			total += p
+		}
 	}
 	t.s.free()
 	parts.free()

@@ -13,7 +13,7 @@ import (
 // kit makes operands of one dtype on one device, the same ones for every number of threads.
 type kit struct {
 	arena *Arena
-	dev   *CPU
+	dev   Device
 	dtype DType
 	rng   *rand.Rand
 }
@@ -162,6 +162,7 @@ func testCasesOn(t *testing.T, f kernel.Features, cases []opCase) {
 		for _, c := range cases {
 			t.Run(fmt.Sprintf("%s/%v", c.name, d), func(t *testing.T) {
 				testCase(t, c, one, many)
+				testMeta(t, f, c, many)
 			})
 		}
 		one.close()

@@ -18,7 +18,7 @@
 // # Devices
 //
 // A [Device] is the narrow interface between the layers and the arithmetic. The cpu device computes
-// (package internal/kernel); a meta device records shapes only. Layers never touch elements.
+// (package internal/kernel); [Meta] records what it would cost. Layers never touch elements.
 //
 // # Errors
 //

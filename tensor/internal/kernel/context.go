@@ -10,7 +10,8 @@ import (
 // time, except for the methods that take a worker number, which are for the
 // inside of a Task.
 type Context struct {
-	pool      *Pool
+	pool      *Pool // nil for a context without memory
+	threads   int
 	features  Features
 	workspace []byte
 
@@ -35,9 +36,15 @@ func NewContext(threads int, workspace []byte, f Features) *Context {
 	if need := WorkspaceBytes(threads); len(workspace) < need {
 		panic(fmt.Sprintf("kernel: workspace of %d bytes; %d threads need %d", len(workspace), threads, need))
 	}
-	c := &Context{pool: NewPool(threads), features: f, workspace: workspace, engines: newEngines(f)}
+	c := &Context{pool: NewPool(threads), threads: max(threads, 1), features: f, workspace: workspace, engines: newEngines(f)}
 	c.divide(workspace)
 	return c
+}
+
+// NewDryContext makes a context that computes nothing: it knows what size buffers of a context with that many threads
+// have. Its tasks are not run.
+func NewDryContext(threads int, f Features) *Context {
+	return &Context{threads: max(threads, 1), features: f, engines: newEngines(f)}
 }
 
 // divide gives each use its part of the workspace.
@@ -57,13 +64,21 @@ func (c *Context) divide(workspace []byte) {
 }
 
 // Close ends the workers.
-func (c *Context) Close() { c.pool.Close() }
+func (c *Context) Close() {
+	if c.pool != nil {
+		c.pool.Close()
+	}
+}
 
 // Threads is the number of workers.
-func (c *Context) Threads() int { return c.pool.Threads() }
+func (c *Context) Threads() int { return c.threads }
 
 // Features are those the context was made with.
 func (c *Context) Features() Features { return c.features }
 
 // Run divides the items of t among the workers: see Pool.Run.
-func (c *Context) Run(n int, t Task) { c.pool.Run(n, t) }
+func (c *Context) Run(n int, t Task) {
+	if c.pool != nil {
+		c.pool.Run(n, t)
+	}
+}

@@ -40,6 +40,9 @@ const maxGroups = 1024
 
 // Gemm computes g with all workers.
 func (c *Context) Gemm(g *Gemm) {
+	if c.pool == nil {
+		return
+	}
 	g.check()
 	if g.M == 0 || g.N == 0 {
 		return
