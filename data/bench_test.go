@@ -100,7 +100,7 @@ func BenchmarkNext(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := l.Next(b.Context(), x, y); err != nil {
+				if _, err := l.Next(b.Context(), Batch{Tokens: x, Targets: y}); err != nil {
 					b.Fatal(err)
 				}
 			}

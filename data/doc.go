@@ -31,6 +31,12 @@
 // takes ⌊d·G/R⌋ to ⌊(d+1)·G/R⌋ of them. Neither R nor prefetching changes which
 // samples a step uses, and a position is just (epoch, index): see [State].
 //
+// With packing [ByDocument] a sample's documents are kept apart. Each token gets the number of its document within the
+// sample and its position in it: both begin at 0 with the sample, whatever came before it in the text, so that a
+// sample means the same wherever it is cut. The last token of a document has no target, for what follows it has
+// nothing to do with it. The targets of a step are then fewer than its tokens; [Loader.Targets] counts those of all
+// ranks from the index of the shards, on every rank alike.
+//
 // # Invariants
 //
 //   - A cache entry is whole: it is built beside its place, synced and renamed. A

@@ -13,6 +13,7 @@ type EvaluationOptions struct {
 	Ranks    int   // data-parallel degree; 0 is 1
 	Rank     int   // coordinate on the data axis
 	Limit    int64 // most samples to take, over all ranks, spread evenly over the split; 0: all
+	Packing  Packing
 }
 
 // NoTarget is the target of a row that pads the last step; its loss does not
@@ -24,12 +25,12 @@ const NoTarget = -1
 // d the d-th Rows of them. All ranks take the same number of steps; in the last
 // one some may have fewer samples, or none. It is for one goroutine.
 type Evaluation struct {
-	corpus Corpus
-	opts   EvaluationOptions
-	all    int64 // samples of the split
-	total  int64 // of them taken
-	at     int64
-	row    []int32
+	sampler sampler
+	opts    EvaluationOptions
+	all     int64 // samples of the split
+	total   int64 // of them taken
+	at      int64
+	row     []int32
 }
 
 // NewEvaluation begins an evaluation.
@@ -51,7 +52,13 @@ func NewEvaluation(corpus Corpus, opts EvaluationOptions) (*Evaluation, error) {
 	if opts.Limit > 0 {
 		total = min(all, opts.Limit)
 	}
-	return &Evaluation{corpus: corpus, opts: opts, all: all, total: total, row: make([]int32, opts.Sequence+1)}, nil
+	e := &Evaluation{opts: opts, all: all, total: total}
+	var err error
+	if e.sampler, err = newSampler(corpus, opts.Packing, opts.Sequence); err != nil {
+		return nil, err
+	}
+	e.row = make([]int32, e.sampler.width())
+	return e, nil
 }
 
 // Samples is the number of samples over all ranks.
@@ -63,32 +70,31 @@ func (e *Evaluation) Steps() int64 {
 	return (e.total + step - 1) / step
 }
 
-// Next fills tokens and targets, [Rows S] each, and returns how many of this
-// rank's rows are samples; the others are tokens 0 with targets NoTarget. After
-// the last step the error is io.EOF. It allocates nothing.
-func (e *Evaluation) Next(tokens, targets []int32) (rows int, err error) {
+// Next fills the buffers, [Rows S] each, and returns how many of this rank's rows are samples; the others are tokens
+// 0 with targets NoTarget. After the last step the error is io.EOF. It allocates nothing.
+func (e *Evaluation) Next(b Batch) (rows int, err error) {
 	s := e.opts.Sequence
-	if want := e.opts.Rows * s; len(tokens) != want || len(targets) != want {
-		return 0, fmt.Errorf("data: buffers of %d and %d ids; a step has %d rows of %d", len(tokens), len(targets), e.opts.Rows, s)
+	if err := b.check(e.opts.Rows, s); err != nil {
+		return 0, err
 	}
 	if e.at >= e.total {
 		return 0, io.EOF
 	}
 	first := e.at + int64(e.opts.Rank*e.opts.Rows)
 	for k := range e.opts.Rows {
-		x, y := tokens[k*s:][:s], targets[k*s:][:s]
-		if i := first + int64(k); i < e.total {
-			if err := e.corpus.Read(e.row, e.sample(i)); err != nil {
-				return 0, err
-			}
-			unzip(x, y, e.row, s)
-			rows++
+		one := b.part(k, k+1, s)
+		i := first + int64(k)
+		if i >= e.total {
+			clear(e.row)
+			e.sampler.unpack(one, e.row)
+			fill(one.Targets, NoTarget)
 			continue
 		}
-		clear(x)
-		for i := range y {
-			y[i] = NoTarget
+		if err := e.sampler.read(e.row, e.sample(i)); err != nil {
+			return 0, err
 		}
+		e.sampler.unpack(one, e.row)
+		rows++
 	}
 	e.at += int64(e.opts.Ranks * e.opts.Rows)
 	return rows, nil

@@ -17,7 +17,7 @@ func evaluate(t rapid.TB, e *Evaluation) (steps [][]int32) {
 	s := e.opts.Sequence
 	x, y := make([]int32, e.opts.Rows*s), make([]int32, e.opts.Rows*s)
 	for {
-		rows, err := e.Next(x, y)
+		rows, err := e.Next(Batch{Tokens: x, Targets: y})
 		if errors.Is(err, io.EOF) {
 			return steps
 		}
@@ -115,7 +115,7 @@ func TestEvaluationErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Next(make([]int32, 1), make([]int32, 2)); err == nil || err.Error() != "data: buffers of 1 and 2 ids; a step has 1 rows of 2" {
+	if _, err := e.Next(Batch{Tokens: make([]int32, 1), Targets: make([]int32, 2)}); err == nil || err.Error() != "data: buffers of 1 and 2 ids; a step has 1 samples of 2" {
 		t.Error(err)
 	}
 	bad := numbers(9)
@@ -123,7 +123,7 @@ func TestEvaluationErrors(t *testing.T) {
 	if e, err = NewEvaluation(bad, EvaluationOptions{Sequence: 2, Rows: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Next(make([]int32, 2), make([]int32, 2)); !errors.Is(err, bad.err) {
+	if _, err := e.Next(Batch{Tokens: make([]int32, 2), Targets: make([]int32, 2)}); !errors.Is(err, bad.err) {
 		t.Error(err)
 	}
 }

@@ -44,7 +44,7 @@ func Example() {
 	defer loader.Close()
 	tokens, targets := make([]int32, 6), make([]int32, 6) // [B S] with B = 1
 	for range 2 {
-		if _, err := loader.Next(ctx, tokens, targets); err != nil {
+		if _, err := loader.Next(ctx, data.Batch{Tokens: tokens, Targets: targets}); err != nil {
 			log.Fatal(err)
 		}
 		x, _ := token.Bytes{}.Decode(nil, tokens)

@@ -14,6 +14,7 @@ type LoaderOptions struct {
 	Ranks       int              // data-parallel degree; 0 is 1
 	Rank        int              // coordinate on the data axis
 	Seed        uint64           // of the order
+	Packing     Packing          // of documents in samples
 	Now         func() time.Time // the clock that waits are measured with; nil: time.Now
 }
 
@@ -25,13 +26,14 @@ type LoaderOptions struct {
 //
 // Next belongs to one goroutine, and so do the other methods.
 type Loader struct {
-	corpus  Corpus
+	sampler sampler
 	opts    LoaderOptions
 	lo, hi  int // this rank's samples of a step
 	samples int64
 	state   State
 	waited  time.Duration
-	row     []int32 // buffer of the synchronous mode
+	targets int64 // of the last step, over all ranks
+	rows    *rows // buffer of the synchronous mode, made by its first step
 
 	ahead  *prefetcher
 	closed bool
@@ -65,7 +67,11 @@ func NewLoader(corpus Corpus, opts LoaderOptions) (*Loader, error) {
 	if samples < 1 {
 		return nil, errTooShort(corpus, opts.Sequence)
 	}
-	l := &Loader{corpus: corpus, opts: opts, samples: samples, row: make([]int32, opts.Sequence+1)}
+	l := &Loader{opts: opts, samples: samples}
+	var err error
+	if l.sampler, err = newSampler(corpus, opts.Packing, opts.Sequence); err != nil {
+		return nil, err
+	}
 	l.lo, l.hi = slice(opts.GlobalBatch, opts.Ranks, opts.Rank)
 	l.state = State{Seed: opts.Seed, Sequence: opts.Sequence, Samples: samples, Corpus: corpus.Identity()}
 	return l, nil
@@ -109,6 +115,10 @@ func (l *Loader) State() State { return l.state }
 // Waited is the time that Next has spent on waiting for data.
 func (l *Loader) Waited() time.Duration { return l.waited }
 
+// Targets is the number of targets of the last step that Next returned, over all ranks: what the sum of its losses is
+// divided by. Every rank counts the same, without asking the others.
+func (l *Loader) Targets() int64 { return l.targets }
+
 // Resume continues at s, which must come from the same corpus, seed and sequence.
 // It must come before Start.
 func (l *Loader) Resume(s State) error {
@@ -143,23 +153,21 @@ func (l *Loader) Start(ctx context.Context, depth int) error {
 	case depth < 1:
 		return fmt.Errorf("data: read %d steps ahead; use at least 1", depth)
 	}
-	l.ahead = startPrefetch(ctx, l.reader(), depth, l.Rows()*len(l.row))
+	l.ahead = startPrefetch(ctx, l.reader(), depth, l.Rows()*l.sampler.width())
 	return nil
 }
 
-// Next fills tokens and targets, [B S] each, with this rank's samples of the next
-// step, and returns how long it waited for them. It allocates nothing. After an
-// error the position is unchanged.
-func (l *Loader) Next(ctx context.Context, tokens, targets []int32) (time.Duration, error) {
-	want := l.Rows() * l.opts.Sequence
-	if len(tokens) != want || len(targets) != want {
-		return 0, fmt.Errorf("data: buffers of %d and %d ids; a step has %d samples of %d", len(tokens), len(targets), l.Rows(), l.opts.Sequence)
+// Next fills the buffers, [B S] each, with this rank's samples of the next step, and returns how long it waited for
+// them. It allocates nothing. After an error the position is unchanged.
+func (l *Loader) Next(ctx context.Context, b Batch) (time.Duration, error) {
+	if err := b.check(l.Rows(), l.opts.Sequence); err != nil {
+		return 0, err
 	}
 	if l.closed {
 		return 0, fmt.Errorf("data: loader: %w", ErrClosed)
 	}
 	begin := l.opts.Now()
-	err := l.step(ctx, tokens, targets)
+	err := l.step(ctx, b)
 	wait := l.opts.Now().Sub(begin)
 	l.waited += wait
 	if err == nil {
@@ -169,31 +177,26 @@ func (l *Loader) Next(ctx context.Context, tokens, targets []int32) (time.Durati
 }
 
 // step takes the next step from the goroutine that reads ahead, or reads it.
-func (l *Loader) step(ctx context.Context, tokens, targets []int32) error {
+func (l *Loader) step(ctx context.Context, b Batch) error {
+	use := func(r *rows) {
+		l.sampler.unpack(b, r.ids)
+		l.targets = r.targets
+	}
 	if l.ahead != nil {
-		return l.ahead.take(ctx, func(rows []int32) { unzip(tokens, targets, rows, l.opts.Sequence) })
+		return l.ahead.take(ctx, use)
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("data: waiting for a step: %w", err)
 	}
+	if l.rows == nil {
+		l.rows = &rows{ids: make([]int32, l.Rows()*l.sampler.width())}
+	}
 	r := l.reader()
-	for k := range l.Rows() {
-		if err := r.read(l.row, k); err != nil {
-			return err
-		}
-		at := k * l.opts.Sequence
-		unzip(tokens[at:][:l.opts.Sequence], targets[at:][:l.opts.Sequence], l.row, l.opts.Sequence)
+	if err := r.fill(l.rows); err != nil {
+		return err
 	}
+	use(l.rows)
 	return nil
-}
-
-// unzip splits rows of S+1 ids into S tokens and S targets each.
-func unzip(tokens, targets, rows []int32, sequence int) {
-	for at := 0; at < len(tokens); at += sequence {
-		copy(tokens[at:at+sequence], rows[:sequence])
-		copy(targets[at:at+sequence], rows[1:sequence+1])
-		rows = rows[sequence+1:]
-	}
 }
 
 // Close ends the goroutine that reads ahead and waits for it. The corpus stays

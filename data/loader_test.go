@@ -24,7 +24,7 @@ func next(t rapid.TB, l *Loader) []int32 {
 	t.Helper()
 	n := l.Rows() * l.opts.Sequence
 	tokens, targets := make([]int32, n), make([]int32, n)
-	if _, err := l.Next(context.Background(), tokens, targets); err != nil {
+	if _, err := l.Next(context.Background(), Batch{Tokens: tokens, Targets: targets}); err != nil {
 		t.Fatal(err)
 	}
 	for i, id := range tokens { // the corpus counts
@@ -195,12 +195,12 @@ func TestNewLoaderErrors(t *testing.T) {
 
 func TestNextErrors(t *testing.T) {
 	l := loader(t, numbers(100), LoaderOptions{Sequence: 5, GlobalBatch: 4, Ranks: 2})
-	if _, err := l.Next(t.Context(), make([]int32, 20), make([]int32, 10)); err == nil || err.Error() != "data: buffers of 20 and 10 ids; a step has 2 samples of 5" {
+	if _, err := l.Next(t.Context(), Batch{Tokens: make([]int32, 20), Targets: make([]int32, 10)}); err == nil || err.Error() != "data: buffers of 20 and 10 ids; a step has 2 samples of 5" {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := l.Next(ctx, make([]int32, 10), make([]int32, 10)); !errors.Is(err, context.Canceled) {
+	if _, err := l.Next(ctx, Batch{Tokens: make([]int32, 10), Targets: make([]int32, 10)}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if err := l.Start(t.Context(), 0); err == nil || err.Error() != "data: read 0 steps ahead; use at least 1" {
@@ -228,13 +228,13 @@ func TestNextAllocatesNothing(t *testing.T) {
 		}
 	}
 	plain := loader(t, ds.Train, LoaderOptions{Sequence: 32, GlobalBatch: 4})
-	check("reading", func() error { _, err := plain.Next(t.Context(), x, y); return err })
+	check("reading", func() error { _, err := plain.Next(t.Context(), Batch{Tokens: x, Targets: y}); return err })
 	ahead := loader(t, ds.Train, LoaderOptions{Sequence: 32, GlobalBatch: 4})
 	if err := ahead.Start(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
 	defer ahead.Close()
-	check("reading ahead", func() error { _, err := ahead.Next(t.Context(), x, y); return err })
+	check("reading ahead", func() error { _, err := ahead.Next(t.Context(), Batch{Tokens: x, Targets: y}); return err })
 	e, err := NewEvaluation(ds.Train, EvaluationOptions{Sequence: 32, Rows: 4})
 	if err != nil {
 		t.Fatal(err)
@@ -243,7 +243,7 @@ func TestNextAllocatesNothing(t *testing.T) {
 		if e.at > 100 {
 			e.Rewind()
 		}
-		_, err := e.Next(x, y)
+		_, err := e.Next(Batch{Tokens: x, Targets: y})
 		return err
 	})
 }

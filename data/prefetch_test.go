@@ -49,7 +49,7 @@ func TestLoaderStops(t *testing.T) {
 		{"use after close", func(t *testing.T, l *Loader, _ *memoryCorpus) {
 			l.Close()
 			x, y := buffer()
-			if _, err := l.Next(t.Context(), x, y); !errors.Is(err, ErrClosed) {
+			if _, err := l.Next(t.Context(), Batch{Tokens: x, Targets: y}); !errors.Is(err, ErrClosed) {
 				t.Error(err)
 			}
 			if err := l.Start(t.Context(), 1); !errors.Is(err, ErrClosed) {
@@ -69,7 +69,7 @@ func TestLoaderStops(t *testing.T) {
 			time.AfterFunc(time.Second, func() { cancel(errors.New("rank 1 failed")) })
 			x, y := buffer()
 			before := l.State()
-			if _, err := l.Next(ctx, x, y); err == nil || !strings.Contains(err.Error(), "waiting for a step: rank 1 failed") {
+			if _, err := l.Next(ctx, Batch{Tokens: x, Targets: y}); err == nil || !strings.Contains(err.Error(), "waiting for a step: rank 1 failed") {
 				t.Error(err)
 			}
 			if l.State() != before {
@@ -109,12 +109,12 @@ func TestReadingAheadFails(t *testing.T) {
 	}
 	defer l.Close()
 	for range 3 {
-		if _, err := l.Next(t.Context(), make([]int32, 10), make([]int32, 10)); !errors.Is(err, c.err) {
+		if _, err := l.Next(t.Context(), Batch{Tokens: make([]int32, 10), Targets: make([]int32, 10)}); !errors.Is(err, c.err) {
 			t.Error(err)
 		}
 	}
 	plain := loader(t, c, LoaderOptions{Sequence: 5, GlobalBatch: 2})
-	if _, err := plain.Next(t.Context(), make([]int32, 10), make([]int32, 10)); !errors.Is(err, c.err) || plain.State().Index != 0 {
+	if _, err := plain.Next(t.Context(), Batch{Tokens: make([]int32, 10), Targets: make([]int32, 10)}); !errors.Is(err, c.err) || plain.State().Index != 0 {
 		t.Errorf("%v, at %+v", err, plain.State())
 	}
 }
@@ -131,7 +131,7 @@ func TestLoaderEndsWithItsContext(t *testing.T) {
 		synctest.Wait()
 		next(t, l) // two steps were read
 		next(t, l)
-		if _, err := l.Next(t.Context(), make([]int32, 10), make([]int32, 10)); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "reading ahead") {
+		if _, err := l.Next(t.Context(), Batch{Tokens: make([]int32, 10), Targets: make([]int32, 10)}); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "reading ahead") {
 			t.Error(err)
 		}
 		l.Close()
@@ -157,7 +157,7 @@ func TestWaitIsMeasured(t *testing.T) {
 			if late == 0 {
 				synctest.Wait() // the step is ready before it is asked for
 			}
-			wait, err := l.Next(t.Context(), x, y)
+			wait, err := l.Next(t.Context(), Batch{Tokens: x, Targets: y})
 			if err != nil {
 				t.Fatal(err)
 			}

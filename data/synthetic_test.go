@@ -42,7 +42,7 @@ func TestSynthetic(t *testing.T) {
 		t.Error("another seed gives the same tokens")
 	}
 	l := loader(t, s, LoaderOptions{Sequence: 8, GlobalBatch: 2})
-	if _, err := l.Next(t.Context(), make([]int32, 16), make([]int32, 16)); err != nil || s.Vocab() != 10 || s.Tokens() < 1<<40 {
+	if _, err := l.Next(t.Context(), Batch{Tokens: make([]int32, 16), Targets: make([]int32, 16)}); err != nil || s.Vocab() != 10 || s.Tokens() < 1<<40 {
 		t.Error(err)
 	}
 }

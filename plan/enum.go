@@ -236,6 +236,20 @@ func engineNames() []string { return []string{"local", "mpi"} }
 // String returns the name in the file.
 func (e Engine) String() string { return document.Name(e, engineNames()) }
 
+// Packing is what becomes of the seams between documents within a sample.
+type Packing uint8
+
+// The kinds: "none" and "documents".
+const (
+	NoPacking    Packing = iota // text runs on: attention and positions go across, and every token has a target
+	ByDocument                  // attention stays within a document, positions begin anew, its last token has no target
+)
+
+func packingNames() []string { return []string{"none", "documents"} }
+
+// String returns the name in the file.
+func (p Packing) String() string { return document.Name(p, packingNames()) }
+
 // DataKind is the format of a source of samples.
 type DataKind uint8
 

@@ -38,6 +38,7 @@ func (w *Workload) codec() document.Codec {
 		field("tokens", document.When(func() bool { return w.Tokens != 0 }, tokens(w))),
 		field("steps", document.When(func() bool { return w.Steps != 0 }, document.AtLeast(1, &w.Steps))),
 		field("data", document.Slice(&w.Data, (*Source).codec)),
+		field("packing", document.Enum(&w.Packing, packingNames()...)),
 		field("tokenizer", w.Tokenizer.codec()),
 		field("validation", w.Validation.codec()),
 	)

@@ -41,6 +41,7 @@ type Workload struct {
 	Tokens      unit.Count
 	Steps       int // in place of Tokens; one of the two is zero
 	Data        []Source
+	Packing     Packing
 	Tokenizer   Tokenizer
 	Validation  Validation
 }

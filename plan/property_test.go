@@ -55,6 +55,7 @@ func anyPlan(t *rapid.T) plan.Plan {
 	p.Workload.Tokenizer = rapid.SampledFrom([]plan.Tokenizer{
 		{}, {Kind: plan.TrainedBPE, Vocab: size("vocab")}, {Kind: plan.FromTokenizerFile, Path: "a b/tokenizer.json"},
 	}).Draw(t, "tokenizer")
+	p.Workload.Packing = pick[plan.Packing](t, "packing", 2)
 	p.Cluster = anyCluster(t)
 	p.Layout = anyLayout(t, size)
 	p.MicroBatch = size("micro-batch")

@@ -222,8 +222,23 @@ func (c *checker) context(p Plan) {
 		c.add(RuleSequence, "workload.sequence layout.sequence_parallel layout.tp", "sequence parallelism splits %d positions over tensor degree %d, which does not divide them; use sequence %s, or sequence_parallel: false",
 			s/cp, tp, multiples(s, parts*tp))
 	}
-	if l.Context.Kind == AllToAll && cp > 1 && (m.Heads%(tp*cp) != 0) {
-		c.add(RuleContext, "layout.context.kind layout.cp", "all-to-all context parallelism splits heads, and tensor degree %d x context degree %d does not divide %d heads; use ring", tp, cp, m.Heads)
+	c.swap(l, m)
+}
+
+// swap checks that all-to-all context parallelism gives every rank as many query heads, and whole key-value heads or whole
+// copies.
+func (c *checker) swap(l Layout, m model.Config) {
+	cp, tp := l.Degrees[mesh.CP], l.Degrees[mesh.TP]
+	if l.Context.Kind != AllToAll || cp == 1 {
+		return
+	}
+	const keys = "layout.context.kind layout.cp"
+	if m.Heads%(tp*cp) != 0 {
+		c.add(RuleContext, keys, "all-to-all context parallelism splits heads, and tensor degree %d x context degree %d does not divide %d heads; use ring", tp, cp, m.Heads)
+		return
+	}
+	if own := max(m.KVHeads/tp, 1); own%cp != 0 && cp%own != 0 {
+		c.add(RuleContext, keys, "all-to-all context parallelism splits heads, and context degree %d neither divides the %d key-value heads of a tensor rank nor is a multiple of them; use ring", cp, own)
 	}
 }
 
