@@ -11,7 +11,9 @@ import (
 // micro-batches.
 type batches struct {
 	tokens, targets *tensor.Tensor // int32 [M·B S]
-	micro           []nn.Batch     // [B S/CP] each
+	// positions and documents of packed samples are int32 [M·B S]; nil where a sample is one document.
+	positions, documents *tensor.Tensor
+	micro                []nn.Batch // [B S/CP] each
 
 	balance mesh.Balance
 	degree  int // of the context axis
@@ -27,20 +29,39 @@ func newBatches(r *nn.Rank, p plan.Plan) *batches {
 		tokens: newIDs(r, n*rows, s), targets: newIDs(r, n*rows, s), micro: make([]nn.Batch, n),
 		balance: r.Context.Balance, degree: r.Mesh.Degree(mesh.CP), at: r.At[mesh.CP], length: s,
 	}
-	tokens, targets := b.tokens, b.targets
-	var positions *tensor.Tensor // the same for every micro-batch
+	if p.Workload.Packing == plan.ByDocument {
+		b.positions, b.documents = newIDs(r, n*rows, s), newIDs(r, n*rows, s)
+	}
+	tokens, targets, positions := b.tokens, b.targets, b.positions
 	if b.degree > 1 {
-		tokens, targets, positions = newIDs(r, n*rows, s/b.degree), newIDs(r, n*rows, s/b.degree), newIDs(r, rows, s/b.degree)
+		tokens, targets = newIDs(r, n*rows, s/b.degree), newIDs(r, n*rows, s/b.degree)
+		positions = newIDs(r, n*rows, s/b.degree)
 		b.balance.Positions(positions.I32(), s, b.degree, b.at)
 	}
 	first := r.Mesh.Index(r.Mesh.Rank(r.At), mesh.Samples) * n * rows // of the rank's samples among all of a step
 	for i := range b.micro {
 		b.micro[i] = nn.Batch{
-			Tokens: tokens.RowRange(i*rows, (i+1)*rows), Targets: targets.RowRange(i*rows, (i+1)*rows), Positions: positions,
-			Scale: 1 / float64(p.StepTokens()), Sample: first + i*rows,
+			Tokens: some(tokens, i, rows), Targets: some(targets, i, rows), Positions: some(positions, i, rows),
+			Documents: some(b.documents, i, rows), Sample: first + i*rows,
 		}
 	}
+	b.scale(int64(p.StepTokens()))
 	return b
+}
+
+// some is the rows of micro-batch i, or nil of nil.
+func some(t *tensor.Tensor, i, rows int) *tensor.Tensor {
+	if t == nil {
+		return nil
+	}
+	return t.RowRange(i*rows, (i+1)*rows)
+}
+
+// scale makes the loss a mean over so many targets of the global batch.
+func (b *batches) scale(targets int64) {
+	for i := range b.micro {
+		b.micro[i].Scale = 1 / float64(max(targets, 1))
+	}
 }
 
 func newIDs(r *nn.Rank, rows, cols int) *tensor.Tensor {
@@ -67,6 +88,9 @@ func (b *batches) cut(n int) {
 			lo, hi := i*m.Tokens.Dim(0)*b.length, (i+1)*m.Tokens.Dim(0)*b.length
 			b.share(m.Tokens, b.tokens, lo, hi)
 			b.share(m.Targets, b.targets, lo, hi)
+			if b.positions != nil {
+				b.share(m.Positions, b.positions, lo, hi)
+			}
 		}
 	}
 }

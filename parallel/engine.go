@@ -143,6 +143,24 @@ func (e *Engine) Tokens() []int32 { return e.batches.tokens.I32() }
 // Targets are the tokens to predict; see [Engine.Tokens].
 func (e *Engine) Targets() []int32 { return e.batches.targets.I32() }
 
+// Positions are the tokens' positions in their documents, and Documents the numbers of these in their sample; see
+// [Engine.Tokens]. They are nil unless the plan packs by document.
+func (e *Engine) Positions() []int32 { return ids(e.batches.positions) }
+
+// Documents are the numbers of the tokens' documents; see [Engine.Positions].
+func (e *Engine) Documents() []int32 { return ids(e.batches.documents) }
+
+func ids(t *tensor.Tensor) []int32 {
+	if t == nil {
+		return nil
+	}
+	return t.I32()
+}
+
+// SetTargets says how many targets the next steps' global batches have, over all ranks: what losses and gradients are means
+// over. Unless told, that is every token.
+func (e *Engine) SetTargets(n int64) { e.batches.scale(n) }
+
 // Data is the rank's position among those that the samples are split over.
 func (e *Engine) Data() int { return e.rank.Mesh.Index(e.end.Rank(), mesh.Samples) }
 

@@ -71,13 +71,13 @@ func train(t *testing.T, text string) outcome {
 // steps runs the steps of one rank and leaves its parts of the parameters.
 func steps(e *parallel.Engine, p plan.Plan, out *outcome, mu *sync.Mutex) error {
 	for step := range p.Steps() {
-		fill(e, p, step)
+		targets := fill(e, p, step)
 		r, err := e.Step(step, p.Optimizer.LearningRate)
 		if err != nil {
 			return err
 		}
 		mu.Lock()
-		out.loss[step] += r.Loss / float64(p.StepTokens())
+		out.loss[step] += r.Loss / float64(targets)
 		mu.Unlock()
 	}
 	mu.Lock()
@@ -88,15 +88,28 @@ func steps(e *parallel.Engine, p plan.Plan, out *outcome, mu *sync.Mutex) error 
 	return nil
 }
 
-// fill makes the samples of a step: those of a number are the same under every layout.
-func fill(e *parallel.Engine, p plan.Plan, step int) {
+// fill makes the samples of a step, and returns the number of targets of all ranks: those of a number are the same under
+// every layout. Packed samples have a document every five tokens, which the last one of each knows nothing of.
+func fill(e *parallel.Engine, p plan.Plan, step int) (targets int) {
 	s := p.Workload.Sequence
 	mine := p.Workload.GlobalBatch / p.Layout.DataParallel()
 	for i := range mine * s {
 		sample, at := e.Data()*mine+i/s, i%s
 		e.Tokens()[i] = number(p, step, sample, at)
 		e.Targets()[i] = number(p, step, sample, at+1)
+		if e.Documents() != nil {
+			e.Positions()[i], e.Documents()[i] = int32(at%5), int32(at/5)
+			if at%5 == 4 {
+				e.Targets()[i] = -1
+			}
+		}
 	}
+	if e.Documents() == nil {
+		return int(p.StepTokens())
+	}
+	targets = p.Workload.GlobalBatch * (s - s/5)
+	e.SetTargets(int64(targets))
+	return targets
 }
 
 func number(p plan.Plan, step, sample, at int) int32 {
@@ -161,6 +174,24 @@ func TestDropoutLayouts(t *testing.T) {
 		"{cp: 2, pp: 2, pipeline: {schedule: zb-v}}",
 	} {
 		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, dropped+"layout: "+layout+"\n")) })
+	}
+}
+
+// TestPackedLayouts does the same for samples of several documents.
+func TestPackedLayouts(t *testing.T) {
+	packed := strings.Replace(small, "sequence: 16", "sequence: 16, packing: documents", 1)
+	want := train(t, packed)
+	if relative(want.loss[0], train(t, small).loss[0], want.loss[0]) < 1e-6 {
+		t.Fatal("packing changes nothing")
+	}
+	for _, layout := range []string{
+		"{cp: 2}",
+		"{dp: 2, cp: 4, context: {kind: all-gather, balance: contiguous}}",
+		"{cp: 2, tp: 2, context: {kind: all-to-all}}",
+		"{cp: 2, pp: 2, sequence_parallel: true, pipeline: {schedule: 1f1b}}",
+		"{pp: 4, pipeline: {schedule: zb-h1}}",
+	} {
+		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, packed+"layout: "+layout+"\n")) })
 	}
 }
 

@@ -6,13 +6,20 @@ import (
 )
 
 // EvaluationTokens and EvaluationTargets are where the caller puts a batch to evaluate: one micro-batch [B S].
-func (e *Engine) EvaluationTokens() []int32 {
-	return e.Tokens()[:e.plan.MicroBatch*e.plan.Workload.Sequence]
-}
+func (e *Engine) EvaluationTokens() []int32 { return e.first(e.Tokens()) }
 
 // EvaluationTargets are the tokens to predict; see [Engine.EvaluationTokens].
-func (e *Engine) EvaluationTargets() []int32 {
-	return e.Targets()[:e.plan.MicroBatch*e.plan.Workload.Sequence]
+func (e *Engine) EvaluationTargets() []int32 { return e.first(e.Targets()) }
+
+// EvaluationPositions and EvaluationDocuments are the batch's [Engine.Positions] and [Engine.Documents], or nil.
+func (e *Engine) EvaluationPositions() []int32 { return e.first(e.Positions()) }
+
+// EvaluationDocuments are the numbers of the tokens' documents; see [Engine.EvaluationPositions].
+func (e *Engine) EvaluationDocuments() []int32 { return e.first(e.Documents()) }
+
+// first is the first micro-batch of a step's buffer, or nil.
+func (e *Engine) first(v []int32) []int32 {
+	return v[:min(len(v), e.plan.MicroBatch*e.plan.Workload.Sequence)]
 }
 
 // Evaluate returns this rank's term of the loss of the micro-batch in the evaluation buffers; the sum over the world is

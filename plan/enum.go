@@ -241,8 +241,8 @@ type Packing uint8
 
 // The kinds: "none" and "documents".
 const (
-	NoPacking    Packing = iota // text runs on: attention and positions go across, and every token has a target
-	ByDocument                  // attention stays within a document, positions begin anew, its last token has no target
+	NoPacking  Packing = iota // text runs on: attention and positions go across, and every token has a target
+	ByDocument                // attention stays within a document, positions begin anew, its last token has no target
 )
 
 func packingNames() []string { return []string{"none", "documents"} }

@@ -216,6 +216,7 @@ func (c *corpus) loader(rank int, from *data.State) (*data.Loader, error) {
 	l, err := data.NewLoader(c.dataset.Train, data.LoaderOptions{
 		Sequence: c.plan.Workload.Sequence, GlobalBatch: c.plan.Workload.GlobalBatch,
 		Ranks: c.plan.Layout.DataParallel(), Rank: rank, Seed: c.plan.Seed,
+		Packing: packingOf(c.plan.Workload.Packing),
 	})
 	if err == nil && from != nil {
 		err = l.Resume(*from)
@@ -231,8 +232,18 @@ func (c *corpus) evaluation(rank int) (*data.Evaluation, error) {
 	}
 	return data.NewEvaluation(c.dataset.Validation, data.EvaluationOptions{
 		Sequence: w.Sequence, Rows: c.plan.MicroBatch, Ranks: c.plan.Layout.DataParallel(), Rank: rank,
-		Limit: int64(w.Validation.Batches) * int64(w.GlobalBatch),
+		Limit: int64(w.Validation.Batches) * int64(w.GlobalBatch), Packing: packingOf(w.Packing),
 	})
+}
+
+// packingOf is what becomes of documents within a sample.
+func packingOf(p plan.Packing) data.Packing {
+	switch p {
+	case plan.ByDocument:
+		return data.ByDocument
+	case plan.NoPacking:
+	}
+	return data.Joined
 }
 
 func (c *corpus) close() { _ = c.dataset.Close() }

@@ -61,7 +61,7 @@ func (w *worker) advance(ctx context.Context) (stop bool, err error) {
 	if err := w.publish(w.asked(), 0); err != nil {
 		return false, err
 	}
-	loss := w.board.sum(lossSlot) / float64(w.plan.StepTokens())
+	loss := w.board.sum(lossSlot) / float64(max(w.samples.Targets(), 1))
 	if math.IsNaN(loss) || math.IsInf(loss, 0) {
 		return false, w.explain(fmt.Sprintf("the loss is %v", loss))
 	}

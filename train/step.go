@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 
+	"carve/data"
 	"carve/parallel"
 )
 
@@ -10,10 +11,13 @@ import (
 // whether all was finite; if not, nothing was updated.
 func (w *worker) step(ctx context.Context, rate float64) (norm float64, finite bool, err error) {
 	w.enter(loading)
-	wait, err := w.samples.Next(ctx, w.engine.Tokens(), w.engine.Targets())
+	wait, err := w.samples.Next(ctx, data.Batch{
+		Tokens: w.engine.Tokens(), Targets: w.engine.Targets(), Positions: w.engine.Positions(), Documents: w.engine.Documents(),
+	})
 	if err != nil {
 		return 0, false, err
 	}
+	w.engine.SetTargets(w.samples.Targets())
 	w.exposed, w.waited = w.end.Waited(), wait
 	w.enter(stepping)
 	r, err := w.engine.Step(w.at.step, rate)

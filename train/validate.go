@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 
+	"carve/data"
 	"carve/mesh"
 	"carve/tensor"
 )
@@ -33,10 +34,13 @@ func (w *worker) validate(step int) error {
 
 // evaluate adds up the loss of this rank's share, and the tokens that count.
 func (w *worker) evaluate() (loss, count float64, err error) {
-	tokens, targets := w.engine.EvaluationTokens(), w.engine.EvaluationTargets()
+	batch := data.Batch{
+		Tokens: w.engine.EvaluationTokens(), Targets: w.engine.EvaluationTargets(),
+		Positions: w.engine.EvaluationPositions(), Documents: w.engine.EvaluationDocuments(),
+	}
 	w.held.Rewind()
 	for {
-		rows, err := w.held.Next(tokens, targets)
+		_, err := w.held.Next(batch)
 		if errors.Is(err, io.EOF) {
 			return loss, count, nil
 		}
@@ -48,10 +52,20 @@ func (w *worker) evaluate() (loss, count float64, err error) {
 			return 0, 0, err
 		}
 		loss += part
-		if w.engine.Counts() {
-			count += float64(rows * w.plan.Workload.Sequence / w.plan.Layout.Degrees[mesh.CP])
+		if w.engine.Counts() && w.rank.At[mesh.CP] == 0 { // the targets are those of whole sequences
+			count += float64(counted(batch.Targets))
 		}
 	}
+}
+
+// counted is the number of targets that are tokens.
+func counted(targets []int32) (n int) {
+	for _, t := range targets {
+		if t != data.NoTarget {
+			n++
+		}
+	}
+	return n
 }
 
 // sum adds two numbers over the ranks.
