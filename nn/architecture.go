@@ -51,12 +51,15 @@ func (b *builder) tokenTable() {
 func (b *builder) attention(block string, turn *rope) *Attention {
 	c, n := b.c, b.names
 	inner, residual := b.std()
-	tp := degree(b.r.Groups.Tensor)
+	tp := b.r.features()
 	l := &Attention{
 		name: block + n.attention, rope: turn,
 		heads: c.Heads / tp, keyHeads: max(c.KVHeads/tp, 1), width: c.HeadDim,
-		first: position(b.r.Groups.Tensor) * (c.Heads / tp), scale: 1 / math.Sqrt(float64(c.HeadDim)), sequences: b.sequences,
+		scale: 1 / math.Sqrt(float64(c.HeadDim)), sequences: b.sequences,
 		selective: b.unit.recompute == Selective,
+	}
+	if tp > 1 {
+		l.first = position(b.r.Groups.Tensor) * l.heads
 	}
 	if c.QueryScale != 0 {
 		l.scale = 1 / math.Sqrt(c.QueryScale)
@@ -173,6 +176,7 @@ func checkLayout(r *Rank, c model.Config, o Options) (faults []error) {
 		divides(c.KVHeads, "key-value heads")
 	}
 	divides(c.FFN, "feed-forward features")
+	faults = append(faults, checkGathered(r.TensorKind, tp, c)...)
 	faults = append(faults, checkContext(r, c, o)...)
 	faults = append(faults, checkExperts(m, c.Experts, o.Experts)...)
 	if c.Position == model.Learned && o.Sequence > c.Context {

@@ -196,7 +196,9 @@ func (b *builder) ofRows(p *Param) *Param {
 // their gradients are terms of a sum.
 func (b *builder) headNorm(name string) *norm {
 	p := b.vector(name+".weight", b.c.HeadDim, uncut, 1)
-	p.Terms |= mesh.Of(mesh.TP)
+	if !b.r.gathered() { // else every rank has all heads
+		p.Terms |= mesh.Of(mesh.TP)
+	}
 	return &norm{eps: b.c.NormEpsilon, scale: b.weight(p)}
 }
 

@@ -45,7 +45,7 @@ func (l *experts) params() (params []*Param) {
 func (l *experts) forward(r *Rank, rows []int, s *expertsSaved) (y *tensor.Tensor) {
 	s.u = r.activation(s.x.Rows(), l.each[0].up.out())
 	l.runs(rows, func(e *expert, lo, hi int) { e.up.forward(r, s.u, s.x, lo, hi) })
-	h := l.act.forward(r, s.u, l.features) // [R F]
+	h := l.act.forward(r, s.u) // [R F]
 	r.Dev.ScaleRows(h, h, s.gate)
 	y = r.communication(r.DType, s.x.Rows(), s.x.Cols())
 	l.runs(rows, func(e *expert, lo, hi int) { e.down.forward(r, y, h, lo, hi) })

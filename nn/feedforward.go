@@ -26,7 +26,11 @@ const (
 )
 
 // forward is act(u); u stays the caller's.
-func (a activation) forward(r *Rank, u *tensor.Tensor, features int) *tensor.Tensor {
+func (a activation) forward(r *Rank, u *tensor.Tensor) *tensor.Tensor {
+	features := u.Cols()
+	if a == swiGLU {
+		features /= 2
+	}
 	h := r.activation(u.Rows(), features)
 	switch a {
 	case swiGLU:
@@ -90,7 +94,7 @@ func (l *FeedForward) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tens
 	s.stats = l.norm.forward(r, whole(n), whole(x))
 	s.u = l.up.Forward(r, n, b.rows())
 	n.Free()
-	h := l.act.forward(r, s.u, l.down.weight.value.Dim(1)) // [T F]
+	h := l.act.forward(r, s.u) // [T F]
 	y := l.down.Forward(r, b, h, x)
 	h.Free()
 	if !b.Mode.Keeps() {

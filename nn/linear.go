@@ -19,6 +19,9 @@ import (
 //	column  all-gather of x             reduce-scatter of dx; all-gather of x once more, for the weight's gradient
 //	row     reduce-scatter of y         all-gather of dy
 //
+// Under [TensorGathered] every layer gathers its features: a column-parallel one y and the gradient that it gets is cut, a
+// row-parallel one dx and its x is cut.
+//
 // The gathered x of a column-parallel layer is not kept: keeping it would cost T·in numbers per layer and micro-batch, and
 // gathering it again costs one all-gather of as many.
 type Linear struct {
@@ -46,22 +49,23 @@ func (l *Column) Forward(r *Rank, x *tensor.Tensor, rows int) *tensor.Tensor {
 	y := r.activation(rows, l.out())
 	all := r.fromAll(tensor.MatMul{C: y, B: l.weight.value, TransB: true, Bias: l.bias.optional()}, x)
 	drop(all, x)
-	return y
+	return r.joinFeatures(&l.Linear, 0, y)
 }
 
 // Input is the gradient of the input, dy·W summed over the tensor axis, for this rank's rows. dy stays the caller's.
 func (l *Column) Input(r *Rank, dy *tensor.Tensor) *tensor.Tensor {
+	own := r.ownFeatures(&l.Linear, 0, dy)
+	defer drop(own, dy)
 	dx := r.activation(dy.Rows(), l.in())
-	return r.sum(tensor.MatMul{C: dx, A: dy, B: l.weight.value}, epilogue{})
+	return r.sum(tensor.MatMul{C: dx, A: own, B: l.weight.value}, epilogue{})
 }
 
 // Grad adds to the gradients of the weight and the bias. It takes over dy [T out/TP] and x, this rank's rows.
 func (l *Column) Grad(r *Rank, dy, x *tensor.Tensor) {
-	all := r.gather(x, dy.Rows())
-	if all != x {
-		x.Free()
-	}
-	r.WeightGrad(&l.Linear, dy, all)
+	all, own := r.gather(x, dy.Rows()), r.ownFeatures(&l.Linear, 0, dy)
+	drop(x, all)
+	drop(dy, own)
+	r.WeightGrad(&l.Linear, own, all)
 }
 
 // Row is a Linear whose input features are split over the tensor axis; its bias is not. It ends a branch of the residual
@@ -74,8 +78,10 @@ type Row struct {
 // Forward is y = residual + dropout(x·Wᵀ + b), summed over the tensor axis, for this rank's rows. x [T in/TP] and residual,
 // which has this rank's rows, stay the caller's.
 func (l *Row) Forward(r *Rank, b *Batch, x, residual *tensor.Tensor) *tensor.Tensor {
+	own := r.ownFeatures(&l.Linear, 1, x)
+	defer drop(own, x)
 	y := r.activation(x.Rows(), l.out())
-	op, e := tensor.MatMul{C: y, A: x, B: l.weight.value, TransB: true}, epilogue{l.bias.optional(), residual}
+	op, e := tensor.MatMul{C: y, A: own, B: l.weight.value, TransB: true}, epilogue{l.bias.optional(), residual}
 	if !l.drop.on(b) {
 		return r.sum(op, e)
 	}
@@ -94,17 +100,19 @@ func (l *Row) Input(r *Rank, b *Batch, dy *tensor.Tensor) (dx, all *tensor.Tenso
 	if own != dy && own != all {
 		own.Free()
 	}
-	return dx, all
+	return r.joinFeatures(&l.Linear, 1, dx), all
 }
 
 // Grad adds to the gradients of the weight and the bias. all is what Input made of dy, which stays the caller's and may
 // change after the call. It takes over all, unless that is dy, and x [T in/TP].
 func (l *Row) Grad(r *Rank, all, dy, x *tensor.Tensor) {
+	own := r.ownFeatures(&l.Linear, 1, x)
+	drop(x, own)
 	if all == dy {
-		r.WeightGradKeep(&l.Linear, dy, x)
+		r.WeightGradKeep(&l.Linear, dy, own)
 		return
 	}
-	r.WeightGrad(&l.Linear, all, x)
+	r.WeightGrad(&l.Linear, all, own)
 }
 
 // epilogue is what is added to a sum over the tensor axis, by one rank for each row: bias [out] and this rank's rows of a

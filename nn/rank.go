@@ -22,8 +22,11 @@ type Rank struct {
 	// Context is how attention works over Groups.Context.
 	Context Context
 
+	// TensorKind is how layers split their features over Groups.Tensor.
+	TensorKind TensorKind
 	// SequenceParallel splits the rows of the residual stream over the tensor axis between the regions that it splits by
-	// features: x given to and returned by every layer is then this rank's block of rows. No effect on a tensor axis of 1.
+	// features: x given to and returned by every layer is then this rank's block of rows. No effect on a tensor axis of 1, or
+	// where features are gathered.
 	SequenceParallel bool
 	// Chunks is the number of parts in which a product next to a collective of the tensor axis is computed, so that the
 	// parts are under way while others are computed; 0 and 1 mean all at once. With sequence parallelism a part is one

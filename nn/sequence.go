@@ -15,7 +15,7 @@ import (
 // ([mesh.Split]). Unequal blocks travel one by one.
 
 // scattered reports whether this rank's residual stream is a block of the rows.
-func (r *Rank) scattered() bool { return r.SequenceParallel && degree(r.Groups.Tensor) > 1 }
+func (r *Rank) scattered() bool { return r.SequenceParallel && r.features() > 1 }
 
 // block is the rows of the residual stream, of n in all, that member i of the tensor axis has.
 func (r *Rank) block(n, i int) mesh.Range { return mesh.Split(n, degree(r.Groups.Tensor), i) }
@@ -96,10 +96,10 @@ func (r *Rank) gather(x *tensor.Tensor, n int) *tensor.Tensor {
 	return all
 }
 
-// drop frees what [Rank.gather] made of x.
-func drop(all, x *tensor.Tensor) {
-	if all != x {
-		all.Free()
+// drop frees what was made of x, unless that is x itself.
+func drop(made, x *tensor.Tensor) {
+	if made != x {
+		made.Free()
 	}
 }
 

@@ -36,7 +36,7 @@ func (l *sharedExperts) params() []*Param {
 func (l *sharedExperts) forward(r *Rank, s *sharedSaved, n, residual *tensor.Tensor) (y *tensor.Tensor) {
 	s.u = r.activation(n.Rows(), l.up.out())
 	r.Dev.MatMul(tensor.MatMul{C: s.u, A: n, B: l.up.weight.value, TransB: true})
-	h := l.act.forward(r, s.u, l.down.in())
+	h := l.act.forward(r, s.u)
 	if l.gate != nil {
 		s.gate = l.gate.forward(r, n)
 		r.Dev.ScaleRows(h, h, s.gate.gate)

@@ -37,7 +37,7 @@ func (c *tampered) Do(call comm.Call) error {
 // TestTensorFaults plants a mistake in the communication of the tensor axis.
 func TestTensorFaults(t *testing.T) {
 	j := tensorJob()
-	j.sequences = 4 // 28 rows divide by four
+	j.sequences, j.config.KVHeads = 4, 4 // 28 rows divide by four
 	want := j.run(t, alone())
 	averaged := func(*nn.Rank, comm.Endpoint) (before, after func(*comm.Call)) {
 		return func(c *comm.Call) { c.Reduce = tensor.Avg }, nil
@@ -57,20 +57,23 @@ func TestTensorFaults(t *testing.T) {
 	for _, f := range []struct {
 		name  string
 		rows  bool
+		kind  nn.TensorKind
 		op    comm.Op
 		skip  int
 		plant func(*nn.Rank, comm.Endpoint) (before, after func(*comm.Call))
 	}{
-		{"a sum averaged", false, comm.AllReduce, 2, averaged},
-		{"a sum without one rank's term", false, comm.AllReduce, 1, kept},
-		{"a sum of input gradients without one rank's term", false, comm.AllReduce, 9, kept},
-		{"a sum of rows averaged", true, comm.ReduceScatter, 2, averaged},
-		{"a sum of rows without one rank's term", true, comm.ReduceScatter, 0, kept},
-		{"gathered rows lost by one rank", true, comm.AllGather, 1, lost},
-		{"rows gathered for a weight's gradient lost", true, comm.AllGather, 7, lost},
-		{"gathered rows without one rank's", true, comm.AllGather, 2, kept},
+		{"a sum averaged", false, nn.TensorMegatron, comm.AllReduce, 2, averaged},
+		{"a sum without one rank's term", false, nn.TensorMegatron, comm.AllReduce, 1, kept},
+		{"a sum of input gradients without one rank's term", false, nn.TensorMegatron, comm.AllReduce, 9, kept},
+		{"a sum of rows averaged", true, nn.TensorMegatron, comm.ReduceScatter, 2, averaged},
+		{"a sum of rows without one rank's term", true, nn.TensorMegatron, comm.ReduceScatter, 0, kept},
+		{"gathered rows lost by one rank", true, nn.TensorMegatron, comm.AllGather, 1, lost},
+		{"rows gathered for a weight's gradient lost", true, nn.TensorMegatron, comm.AllGather, 7, lost},
+		{"gathered features without one rank's", false, nn.TensorGathered, comm.AllGather, 1, kept},
+		{"gathered features lost in the backward", false, nn.TensorGathered, comm.AllGather, 5, lost},
+		{"gathered rows without one rank's", true, nn.TensorMegatron, comm.AllGather, 2, kept},
 	} {
-		l := tensorLayout{tp: 4, rows: f.rows}.layout(func(r *nn.Rank, e comm.Endpoint) {
+		l := tensorLayout{tp: 4, rows: f.rows, kind: f.kind}.layout(func(r *nn.Rank, e comm.Endpoint) {
 			before, after := f.plant(r, e)
 			g := r.Groups.Tensor
 			r.Groups.Tensor = g.With(&tampered{g.Carrier(), f.op, f.skip, before, after})

@@ -9,6 +9,7 @@ import (
 	"carve/model"
 	"carve/nn"
 	"carve/tensor"
+	"carve/unit"
 )
 
 // tensorLayout is a layout of the tensor axis.
@@ -16,10 +17,11 @@ type tensorLayout struct {
 	tp, dp, cp int
 	rows       bool // sequence parallelism
 	chunks     int
+	kind       nn.TensorKind
 }
 
 func (l tensorLayout) String() string {
-	return fmt.Sprintf("tp=%d,dp=%d,cp=%d,sp=%v,chunks=%d", l.tp, l.dp, l.cp, l.rows, l.chunks)
+	return fmt.Sprintf("%v,tp=%d,dp=%d,cp=%d,sp=%v,chunks=%d", l.kind, l.tp, l.dp, l.cp, l.rows, l.chunks)
 }
 
 // layout is l with a further change to every rank, or none.
@@ -27,7 +29,7 @@ func (l tensorLayout) layout(change func(*nn.Rank, comm.Endpoint)) layout {
 	return layout{
 		degrees: mesh.Degrees{mesh.TP: l.tp, mesh.DP: l.dp, mesh.CP: l.cp}, dtype: tensor.FP64,
 		plant: func(r *nn.Rank, e comm.Endpoint) {
-			r.SequenceParallel, r.Chunks = l.rows, l.chunks
+			r.SequenceParallel, r.Chunks, r.TensorKind = l.rows, l.chunks, l.kind
 			if change != nil {
 				change(r, e)
 			}
@@ -75,7 +77,11 @@ func TestTensorFamilies(t *testing.T) {
 			j.config.FFN = 21
 		}
 		j.compareWithOne(t, l.layout(nil))
-		l.rows = true
+		if f.config.Experts.Count == 0 {
+			l.kind = nn.TensorGathered
+			j.compareWithOne(t, l.layout(nil))
+		}
+		l.kind, l.rows = nn.TensorMegatron, true
 		j.compareWithOne(t, l.layout(nil))
 		l.dp = 2
 		j.compareWithOne(t, l.layout(nil))
@@ -89,6 +95,69 @@ func TestTensorWithContext(t *testing.T) {
 	j.documents = halves
 	j.compareWithOne(t, tensorLayout{tp: 2, cp: 2, rows: true}.layout(nil))
 	j.compareWithOne(t, tensorLayout{tp: 8, cp: 2, rows: true, chunks: 2}.layout(nil))
+}
+
+// TestGathered runs the baseline with every other axis and with dropout, whose masks are those of all heads.
+func TestGathered(t *testing.T) {
+	j := contextJob()
+	j.documents = halves
+	j.compareWithOne(t, tensorLayout{kind: nn.TensorGathered, tp: 4, rows: true}.layout(nil)) // rows are not split
+	j.compareWithOne(t, tensorLayout{kind: nn.TensorGathered, tp: 2, cp: 2, dp: 2, chunks: 3}.layout(nil))
+	dropoutJob().compareWithOne(t, tensorLayout{kind: nn.TensorGathered, tp: 2}.layout(nil))
+}
+
+// TestGatheredPrice counts what the baseline costs: a collective more in each branch and direction, and activations that every
+// rank repeats.
+func TestGatheredPrice(t *testing.T) {
+	j := tensorJob()
+	type price struct {
+		calls int
+		bytes unit.Bytes // of activations at the end of the forward
+	}
+	measure := func(kind nn.TensorKind) (p price) {
+		var workers []*worker
+		counter := &counted{}
+		l := tensorLayout{kind: kind, tp: 2}.layout(func(r *nn.Rank, e comm.Endpoint) {
+			if e.Rank() == 0 {
+				counter.Carrier = r.Groups.Tensor.Carrier()
+				r.Groups.Tensor = r.Groups.Tensor.With(counter)
+			}
+		})
+		err := j.each(t, l, func(w *worker) {
+			before := w.r.Arena.Live()[tensor.Activation]
+			p := w.m.Forward(w.r, w.b)
+			kept := w.r.Arena.Live()[tensor.Activation] - before
+			w.m.Begin()
+			w.m.Backward(w.r, p, everything{})
+			if w.r.At[mesh.TP] == 0 {
+				counter.bytes = kept
+			}
+		}, &workers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return price{counter.calls, counter.bytes}
+	}
+	split, gathered := measure(nn.TensorMegatron), measure(nn.TensorGathered)
+	const branches, directions = 4, 2
+	if got, want := gathered.calls-split.calls, branches*directions; got != want {
+		t.Errorf("gathered makes %d calls more, want %d", got, want)
+	}
+	if gathered.bytes <= split.bytes {
+		t.Errorf("gathered keeps %v, megatron %v", gathered.bytes, split.bytes)
+	}
+}
+
+// counted is a carrier that counts calls.
+type counted struct {
+	comm.Carrier
+	calls int
+	bytes unit.Bytes
+}
+
+func (c *counted) Do(call comm.Call) error {
+	c.calls++
+	return c.Carrier.Do(call)
 }
 
 // TestTensorManyChunksOfLogits has 140 rows, so that the head works in three pieces, also of uneven blocks, and where
