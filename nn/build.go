@@ -26,7 +26,19 @@ type Options struct {
 	Chunks []Stage
 	// Experts say how a mixture of experts runs.
 	Experts ExpertOptions
+	// Storage says which of the flat buffers the model has.
+	Storage Storage
 }
+
+// Storage says which memory a model has of its own. The rest is lent to it unit by unit, by a [Keeper].
+type Storage uint8
+
+// The choices.
+const (
+	ValuesAndGradients Storage = iota
+	ValuesOnly                 // gradients are lent
+	NoStorage                  // all is lent
+)
 
 // Stage is a run [Lo, Hi) of the model's blocks. The one from block 0 on has the embedding as well, and the one that
 // ends with the last block has the final norm and the head.
@@ -240,27 +252,31 @@ func (b *builder) std() (inner, residual float64) {
 	return inner, inner / math.Sqrt(2*float64(b.c.Layers))
 }
 
-// allocate makes the flat buffers and binds every view.
+// allocate makes the flat buffers and every view.
 func (b *builder) allocate() {
 	m, a, d := b.model, b.r.Arena, b.r.DType
-	m.Value = a.New(tensor.Parameter, d, b.size)
-	m.Grad = a.New(tensor.Gradient, d, b.size)
 	for _, u := range m.Units {
-		u.Value, u.Grad = m.Value.Slice(u.Lo, u.Hi), m.Grad.Slice(u.Lo, u.Hi)
-		for _, p := range u.Params {
-			shape := p.Region.Shape()
-			p.Value = m.Value.Slice(p.Offset, p.Offset+p.Len(), shape...)
-			p.Grad = m.Grad.Slice(p.Offset, p.Offset+p.Len(), shape...)
-		}
-		for _, w := range u.weights {
-			w.bind(m.Value, m.Grad)
-		}
+		u.bind(a, d)
 		m.params = append(m.params, u.Params...)
 		if len(u.Layers) > 0 {
 			u.users++
 		}
 		for _, used := range u.Uses {
 			used.users++
+		}
+	}
+	if b.o.Storage < NoStorage {
+		m.Value = a.New(tensor.Parameter, d, b.size)
+	}
+	if b.o.Storage < ValuesOnly {
+		m.Grad = a.New(tensor.Gradient, d, b.size)
+	}
+	for _, u := range m.Units {
+		if m.Value != nil {
+			u.AimValue(m.Value, u.Lo)
+		}
+		if m.Grad != nil {
+			u.AimGrad(m.Grad, u.Lo)
 		}
 	}
 }

@@ -43,8 +43,12 @@ func (r *Rank) Inspect() (*Rank, *Inspector) {
 
 // Values looks at the parameters of a model.
 func (i *Inspector) Values(m *Model) {
-	for _, p := range m.params {
-		i.look(p.Name, "value", p.Value)
+	for _, u := range m.Units {
+		u.enter(i.rank, Run)
+		for _, p := range u.Params {
+			i.look(p.Name, "value", p.Value)
+		}
+		u.leave(i.rank, Run)
 	}
 }
 

@@ -91,11 +91,13 @@ func (c *Chunk) Forward(r *Rank, b *Batch, x *tensor.Tensor) (y *tensor.Tensor, 
 	c.begin(b, Train)
 	p = c.pass()
 	for _, u := range c.Units {
+		u.open(r, u.forward())
 		before := len(p.saved)
 		x = c.forward(r, u, b, x, p)
 		if u.Block {
 			r.Host.unload(p.saved[before:])
 		}
+		u.shut(r, u.forward())
 	}
 	if c.Last {
 		r.inspector.loss(c.head().Name(), b.Loss)
@@ -133,10 +135,12 @@ func (c *Chunk) hidden(r *Rank, b *Batch) *tensor.Tensor {
 // through runs units forward and keeps nothing.
 func (c *Chunk) through(r *Rank, b *Batch, x *tensor.Tensor, units []*Unit) *tensor.Tensor {
 	for _, u := range units {
+		u.open(r, u.run())
 		for _, l := range u.Layers {
 			x, _ = l.Forward(r, b, x)
 			r.yield()
 		}
+		u.shut(r, u.run())
 	}
 	return x
 }
@@ -146,7 +150,7 @@ func (c *Chunk) through(r *Rank, b *Batch, x *tensor.Tensor, units []*Unit) *ten
 // unit; for others it is nil. It takes over dy; the first chunk returns nil.
 func (c *Chunk) Backward(r *Rank, dy *tensor.Tensor, p *Pass, ready Ready) (dx *tensor.Tensor) {
 	for i, u := range slices.Backward(c.Units) {
-		dy = c.backward(r, u, dy, p)
+		dy = c.backward(r, u, dy, p, Backward)
 		c.complete(r, i, ready)
 	}
 	p.recycle()
@@ -160,7 +164,7 @@ func (c *Chunk) BackwardInput(r *Rank, dy *tensor.Tensor, p *Pass) (dx *tensor.T
 	off.later = p
 	for i, u := range slices.Backward(c.Units) {
 		p.unit = i
-		dy = c.backward(&off, u, dy, p)
+		dy = c.backward(&off, u, dy, p, BackwardInput)
 	}
 	return dy
 }
@@ -168,13 +172,15 @@ func (c *Chunk) BackwardInput(r *Rank, dy *tensor.Tensor, p *Pass) (dx *tensor.T
 // BackwardWeight runs the products that BackwardInput put off, and ends the pass. For ready see Backward.
 func (c *Chunk) BackwardWeight(r *Rank, p *Pass, ready Ready) {
 	rest := p.later
-	for i := range slices.Backward(c.Units) {
+	for i, u := range slices.Backward(c.Units) {
+		u.open(r, u.backward(BackwardWeight))
 		for len(rest) > 0 && rest[0].unit == i {
 			g := rest[0]
 			rest = rest[1:]
 			g.run(r)
 			r.yield()
 		}
+		u.shut(r, u.backward(BackwardWeight))
 		c.complete(r, i, ready)
 	}
 	p.recycle()
@@ -189,7 +195,8 @@ func (u *Unit) kept() int {
 }
 
 // backward runs a unit's layers.
-func (c *Chunk) backward(r *Rank, u *Unit, dy *tensor.Tensor, p *Pass) *tensor.Tensor {
+func (c *Chunk) backward(r *Rank, u *Unit, dy *tensor.Tensor, p *Pass, phase Phase) *tensor.Tensor {
+	u.open(r, u.backward(phase))
 	if u.Block {
 		r.Host.load(r, p.saved[len(p.saved)-u.kept():])
 		c.again(r, u, p)
@@ -202,6 +209,7 @@ func (c *Chunk) backward(r *Rank, u *Unit, dy *tensor.Tensor, p *Pass) *tensor.T
 		r.inspector.look(l.Name(), "input gradient", dy)
 		r.yield()
 	}
+	u.shut(r, u.backward(phase))
 	return dy
 }
 

@@ -12,7 +12,7 @@ type Unit struct {
 	Index  int // among the model's units
 	Layers []Layer
 	Params []*Param
-	// Value and Grad are the unit's range [Lo, Hi) of the model's flat buffers.
+	// Value and Grad are the unit's range [Lo, Hi) of the model's flat buffers, or views of what a [Keeper] lends.
 	Value, Grad *tensor.Tensor
 	Lo, Hi      int
 	// Uses are other units whose parameters the layers read as well: the embedding's, for a tied head.
@@ -40,13 +40,60 @@ func (u *Unit) settle(r *Rank) {
 	}
 }
 
+// bind makes the views of the unit and its parameters, which show nothing yet.
+func (u *Unit) bind(a *tensor.Arena, d tensor.DType) {
+	u.Value, u.Grad = a.NewView(tensor.Parameter, d, u.Hi-u.Lo), a.NewView(tensor.Gradient, d, u.Hi-u.Lo)
+	for _, p := range u.Params {
+		shape := p.Region.Shape()
+		p.Value, p.Grad = a.NewView(tensor.Parameter, d, shape...), a.NewView(tensor.Gradient, d, shape...)
+	}
+	for _, w := range u.weights {
+		w.bind(a, d)
+	}
+}
+
+// AimValue makes the unit's values those of t from element at on, in the order of the parameters; a nil t takes them
+// away. It is for keepers.
+func (u *Unit) AimValue(t *tensor.Tensor, at int) {
+	u.Value.Point(t, at)
+	for _, p := range u.Params {
+		p.Value.Point(t, at+p.Offset-u.Lo)
+	}
+	for _, w := range u.weights {
+		w.value.Point(t, at+w.offset()-u.Lo)
+	}
+}
+
+// AimGrad is AimValue for gradients. What t holds counts for nothing: the next gradients overwrite it.
+func (u *Unit) AimGrad(t *tensor.Tensor, at int) {
+	u.Grad.Point(t, at)
+	for _, p := range u.Params {
+		p.Grad.Point(t, at+p.Offset-u.Lo)
+	}
+	for _, w := range u.weights {
+		w.grad.Point(t, at+w.offset()-u.Lo)
+		w.stale = t != nil
+	}
+}
+
+// Settle clears the gradients that nothing was added to since AimGrad, and tells whether anything was.
+func (u *Unit) Settle(r *Rank) (added bool) {
+	for _, w := range u.weights {
+		added = added || !w.stale
+	}
+	if added {
+		u.settle(r)
+	}
+	return added
+}
+
 // Model is this rank's part of a model: units in order, their parameters in flat buffers in the same order.
 type Model struct {
 	Config model.Config
 	Units  []*Unit
 	// Chunks are the runs of units that this rank runs without a break, in the order of [Options.Chunks].
 	Chunks []*Chunk
-	// Value and Grad hold all parameters and gradients, unit by unit without gaps.
+	// Value and Grad hold all parameters and gradients, unit by unit without gaps; nil where they are lent.
 	Value, Grad *tensor.Tensor
 
 	params  []*Param
@@ -58,8 +105,12 @@ func (m *Model) Params() []*Param { return m.params }
 
 // Init sets the parameters to their initial values, the same under every layout.
 func (m *Model) Init(r *Rank) {
-	for _, p := range m.params {
-		p.initialise(r)
+	for _, u := range m.Units {
+		u.enter(r, Fill)
+		for _, p := range u.Params {
+			p.initialise(r)
+		}
+		u.leave(r, Fill)
 	}
 }
 
@@ -69,7 +120,7 @@ func (m *Model) Begin() {
 	for _, u := range m.Units {
 		u.pending = u.users
 		for _, w := range u.weights {
-			w.stale = true
+			w.stale = m.Grad != nil // what is lent is stale when it is lent
 		}
 	}
 }
@@ -110,5 +161,10 @@ func (m *Model) Logits(r *Rank, b *Batch, row int) *tensor.Tensor {
 		src.Free()
 		dst.Free()
 	}
-	return m.Chunks[0].head().Logits(r, last)
+	c := m.Chunks[0]
+	head := c.Units[len(c.Units)-1]
+	head.open(r, Run)
+	logits := c.head().Logits(r, last)
+	head.shut(r, Run)
+	return logits
 }

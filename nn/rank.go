@@ -35,6 +35,8 @@ type Rank struct {
 
 	// Host takes what blocks keep for the backward; nil means that it stays in Arena.
 	Host *Host
+	// Keeper lends units what they need while they run; nil means that the model has it all.
+	Keeper Keeper
 
 	flights   *flights   // spare ones; Build makes it
 	later     *Pass      // that takes products which are put off; nil when none are
@@ -88,6 +90,17 @@ func (g *Groups) joinTwins(keyHeads int) error {
 	var err error
 	g.Twins, err = g.endpoint.Group("twins", g.Tensor.Ranks()[first:first+copies])
 	return err
+}
+
+// Join makes another group of ranks that the rank is in, by the endpoint that made the others; nil for the rank alone.
+func (g *Groups) Join(name string, ranks []int) (*comm.Group, error) {
+	switch {
+	case len(ranks) == 1:
+		return nil, nil
+	case g.endpoint == nil:
+		return nil, fmt.Errorf("nn: group %q of ranks %v cannot be made; make the other groups with JoinGroups", name, ranks)
+	}
+	return g.endpoint.Group(name, ranks)
 }
 
 // JoinGroups makes the groups of a rank on a mesh; those of one member are nil.

@@ -38,21 +38,17 @@ func (w *weight) sum(r *Rank) *tensor.Tensor {
 	return w.grad
 }
 
-// bind makes the views, given the flat buffers of the model.
-func (w *weight) bind(value, grad *tensor.Tensor) {
-	first := w.params[0]
-	lo, hi, rows := first.Offset, first.Offset, 0
-	for _, p := range w.params {
-		hi += p.Len()
-		rows += p.Region[0].Len()
+// bind makes the views, which show nothing yet.
+func (w *weight) bind(a *tensor.Arena, d tensor.DType) {
+	shape := w.params[0].Region.Shape()
+	for _, p := range w.params[1:] {
+		shape[0] += p.Region[0].Len()
 	}
-	if len(first.Shape) == 1 {
-		w.value, w.grad = value.Slice(lo, hi), grad.Slice(lo, hi)
-		return
-	}
-	cols := first.Region[1].Len()
-	w.value, w.grad = value.Slice(lo, hi, rows, cols), grad.Slice(lo, hi, rows, cols)
+	w.value, w.grad = a.NewView(tensor.Parameter, d, shape...), a.NewView(tensor.Gradient, d, shape...)
 }
+
+// offset is the first element in the flat buffers.
+func (w *weight) offset() int { return w.params[0].Offset }
 
 // collect lists the parameters of weights that are there.
 func collect(weights ...*weight) (params []*Param) {

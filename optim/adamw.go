@@ -27,6 +27,26 @@ func (o AdamWOptions) withDefaults() AdamWOptions {
 	return o
 }
 
+func (o AdamWOptions) check(*nn.Rank, Options) error { return nil }
+
+func (o AdamWOptions) whole(*nn.Param) bool { return false }
+
+func (o AdamWOptions) kinds(*nn.Param) []StateKind { return []StateKind{First, Second} }
+
+func (o AdamWOptions) update(r *nn.Rank, s *slot, c change) {
+	o = o.withDefaults()
+	op := tensor.AdamW{
+		Rate: c.rate, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Epsilon, GradScale: c.scale,
+		Correct1: 1 - math.Pow(o.Beta1, float64(c.step)),
+		Correct2: 1 - math.Pow(o.Beta2, float64(c.step)),
+		Master:   s.master, M: s.moments[0], V: s.moments[1], Grad: s.grad, Param: s.copyOut(),
+	}
+	if s.decay {
+		op.Decay = o.Decay
+	}
+	r.Dev.AdamW(op)
+}
+
 // AdamW is Adam with decoupled weight decay.
 type AdamW struct {
 	options AdamWOptions
@@ -69,7 +89,7 @@ func (a *AdamW) Step(rate, scale float64) {
 func (a *AdamW) Steps() int { return a.steps }
 
 // States implements [Optimizer].
-func (a *AdamW) States() []State { return a.memory.state }
+func (a *AdamW) States() []Entry { return a.memory.state }
 
 // Restore implements [Optimizer].
 func (a *AdamW) Restore(steps int) {

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"carve/comm"
-	"carve/mesh"
 	"carve/model"
 	"carve/nn"
 	"carve/optim"
@@ -50,11 +49,9 @@ func BenchmarkStep(b *testing.B) {
 
 func benchmarkStep(b *testing.B, s shape, d tensor.DType, ranks, threads int) {
 	b.ReportAllocs()
-	grid, err := mesh.New(mesh.Degrees{mesh.DP: ranks}, mesh.DefaultOrder())
-	if err != nil {
-		b.Fatal(err)
-	}
-	j := job{config: s.config(), sequences: s.sequences * ranks, length: s.sequence, optimizer: adamW, threads: threads}
+	l := layout{dp: ranks, dtype: d, state: optim.Options{Bucket: optim.DefaultBucket}}
+	grid := l.mesh(b)
+	j := job{config: s.config(), sequences: s.sequences * ranks, length: s.sequence, algorithm: adamW(), threads: threads}
 	world := comm.NewLocal(ranks, comm.LocalOptions{})
 	turns := make([]chan struct{}, ranks)
 	for i := range turns {
@@ -73,7 +70,7 @@ func benchmarkStep(b *testing.B, s shape, d tensor.DType, ranks, threads int) {
 	go func() {
 		finished <- comm.Run(context.Background(), world.Endpoints(), func(e comm.Endpoint) error {
 			return nn.Guard(func() {
-				w := j.worker(e, grid, layout{dp: ranks, tp: 1, micro: 1, dtype: d, bucket: optim.DefaultBucket})
+				w := j.worker(e, grid, l)
 				defer w.close()
 				w.load(0)
 				for range turns[e.Rank()] {

@@ -7,6 +7,7 @@ import (
 	"carve/comm"
 	"carve/mesh"
 	"carve/nn"
+	"carve/optim"
 	"carve/tensor"
 	"carve/unit"
 )
@@ -14,13 +15,9 @@ import (
 // inWorld runs f on every rank of a layout, with a worker that has made two steps.
 func (j job) inWorld(t *testing.T, l layout, f func(*worker)) {
 	t.Helper()
-	grid, err := mesh.New(mesh.Degrees{mesh.DP: max(l.dp, 1), mesh.TP: max(l.tp, 1)}, mesh.DefaultOrder())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.dp, l.tp, l.micro = max(l.dp, 1), max(l.tp, 1), max(l.micro, 1)
+	grid := l.mesh(t)
 	world := comm.NewLocal(grid.World(), comm.LocalOptions{})
-	err = comm.Run(context.Background(), world.Endpoints(), func(e comm.Endpoint) error {
+	err := comm.Run(context.Background(), world.Endpoints(), func(e comm.Endpoint) error {
 		return nn.Guard(func() {
 			w := j.worker(e, grid, l)
 			defer w.close()
@@ -36,16 +33,8 @@ func (j job) inWorld(t *testing.T, l layout, f func(*worker)) {
 
 // bare is a step without what only the test does.
 func (w *worker) bare() {
-	w.m.Begin()
-	for i, b := range w.batches {
-		var ready nn.Ready
-		if i == len(w.batches)-1 {
-			ready = w.reducer
-		}
-		w.m.Backward(w.r, w.m.Forward(w.r, b), ready)
-	}
-	w.reducer.Finish()
-	w.optimizer.Step(1e-3, 1/max(1, w.norm.Of()))
+	w.gradients()
+	w.state.Step(1e-3, 1/max(1, w.state.Norm()))
 }
 
 // TestStepAllocatesNothing counts the allocations of whole steps: forward, backward, reduction, norm and update, of every
@@ -55,16 +44,16 @@ func TestStepAllocatesNothing(t *testing.T) {
 		return
 	}
 	for _, c := range []struct {
-		name      string
-		layout    layout
-		optimizer func(j *job)
+		name   string
+		layout layout
+		change func(j *job)
 	}{
 		{"one rank", layout{micro: 2}, func(*job) {}},
 		{"data parallel", layout{dp: 2, micro: 2}, func(*job) {}},
-		{"data parallel, naive", layout{dp: 2, mode: 1}, func(*job) {}},
+		{"data parallel, naive", layout{dp: 2, state: optim.Options{Mode: optim.Naive}}, func(*job) {}},
 		{"tensor parallel", layout{tp: 2}, func(*job) {}},
 		{"bf16", layout{dp: 2, dtype: tensor.BF16}, func(*job) {}},
-		{"muon", layout{dp: 2}, func(j *job) { j.optimizer = muon }},
+		{"muon", layout{dp: 2}, func(j *job) { j.algorithm = muon() }},
 		{"gpt2", layout{dp: 2}, func(j *job) { *j = jobs()["gpt2"] }},
 		{"wide enough for the vector kernels", layout{dp: 2}, func(j *job) {
 			j.config.Hidden, j.config.HeadDim, j.config.FFN, j.config.Vocab = 128, 64, 176, 300
@@ -73,7 +62,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := newJob()
-			c.optimizer(&j)
+			c.change(&j)
 			// AllocsPerRun counts the process: all ranks make the same number of steps meanwhile.
 			const runs = 10
 			j.inWorld(t, c.layout, func(w *worker) {

@@ -17,6 +17,54 @@ type MuonOptions struct {
 	Rest     AdamWOptions // of what Muon does not treat
 }
 
+func (o MuonOptions) check(r *nn.Rank, all Options) error {
+	switch {
+	case size(r.Groups.Tensor) > 1:
+		return errors.New("optim: muon needs whole matrices, but the tensor axis splits them; use tp 1 or adamw")
+	case all.Stage > Replicated && all.Ownership == Flat:
+		return errors.New("optim: muon needs whole matrices, but they are dealt out in ranges; use ownership tensor or adamw")
+	}
+	return nil
+}
+
+func (o MuonOptions) whole(p *nn.Param) bool { return p.Kind == nn.Matrix }
+
+func (o MuonOptions) kinds(p *nn.Param) []StateKind {
+	if o.whole(p) {
+		return []StateKind{Momentum}
+	}
+	return o.Rest.kinds(p)
+}
+
+func (o MuonOptions) update(r *nn.Rank, s *slot, c change) {
+	if s.whole == nil {
+		o.Rest.update(r, s, c)
+		return
+	}
+	if o.Momentum == 0 {
+		o.Momentum = 0.95
+	}
+	dev, momentum := r.Dev, s.moments[0]
+	out, in := momentum.Dim(0), momentum.Dim(1)
+	dev.Scale(s.grad, c.scale)
+	dev.Scale(momentum, o.Momentum)
+	dev.Add(momentum, s.grad)
+	u := r.Arena.New(tensor.Workspace, wide(r.DType), out, in)
+	dev.Copy(u, momentum)
+	dev.Scale(u, o.Momentum)
+	dev.Add(u, s.grad)
+	u, factor := orthogonal(r, u)
+	dev.Scale(u, -c.rate*0.2*math.Sqrt(float64(max(out, in)))*factor)
+	if s.decay && o.Decay != 0 {
+		dev.Scale(s.master, 1-c.rate*o.Decay)
+	}
+	dev.Add(s.master, u)
+	u.Free()
+	if p := s.copyOut(); p != nil {
+		dev.Copy(p, s.master)
+	}
+}
+
 // Muon replaces the momentum of every hidden matrix by the nearest semi-orthogonal matrix (Jordan et al. 2024), and treats
 // tables, head and vectors with AdamW. For a matrix [out in] with gradient g:
 //
@@ -35,7 +83,7 @@ type Muon struct {
 	rest     *AdamW
 	matrices []ownedMatrix
 	works    []comm.Work
-	states   []State
+	states   []Entry
 }
 
 // ownedMatrix is a hidden matrix; memory is nil on ranks that do not own it.
@@ -120,9 +168,9 @@ func (a *Muon) remember(x *ownedMatrix) {
 	if a.r.DType == tensor.BF16 {
 		x.master = a.r.Arena.New(tensor.Optimizer, tensor.FP32, shape...)
 		a.r.Dev.Copy(x.master, x.param.Value)
-		a.states = append(a.states, State{x.param, Master, x.master})
+		a.states = append(a.states, Entry{x.param, Master, x.master})
 	}
-	a.states = append(a.states, State{x.param, Momentum, x.momentum})
+	a.states = append(a.states, Entry{x.param, Momentum, x.momentum})
 }
 
 // Step implements [Optimizer].
@@ -219,7 +267,7 @@ func orthogonal(r *nn.Rank, u *tensor.Tensor) (x *tensor.Tensor, factor float64)
 func (a *Muon) Steps() int { return a.rest.Steps() }
 
 // States implements [Optimizer]. A matrix's state is on its owner only.
-func (a *Muon) States() []State { return a.states }
+func (a *Muon) States() []Entry { return a.states }
 
 // Restore implements [Optimizer].
 func (a *Muon) Restore(steps int) {

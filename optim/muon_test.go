@@ -19,10 +19,7 @@ func TestMuonIsOrthogonal(t *testing.T) {
 	for _, p := range m.Params() {
 		before[p.Name] = values(p.Value)
 	}
-	o, err := optim.NewMuon(r, m, optim.MuonOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := stateOf(t, r, m, optim.MuonOptions{})
 	draw(r, m, 1)
 	const rate = 1e-2
 	o.Step(rate, 1)
@@ -81,10 +78,10 @@ func quadratic(a []float64, rows, cols int) float64 {
 // TestMuonEqualsOneRank holds owned and broadcast matrices to one rank that has them all.
 func TestMuonEqualsOneRank(t *testing.T) {
 	j := newJob()
-	j.optimizer = muon
+	j.algorithm = muon()
 	for _, d := range precisions() {
 		want := j.run(t, layout{dtype: d.dtype})
-		for _, l := range []layout{{dp: 2}, {dp: 4, micro: 2}} {
+		for _, l := range muonLayouts() {
 			l.dtype = d.dtype
 			if worst, where := want.distance(j.run(t, l)); worst > d.tolerance {
 				t.Errorf("%v: %s differs by %.1e, tolerance %.0e", l, where, worst, d.tolerance)
@@ -93,10 +90,27 @@ func TestMuonEqualsOneRank(t *testing.T) {
 	}
 }
 
+// muonLayouts deal matrices out whole.
+func muonLayouts() []layout {
+	all := []layout{{dp: 2}, {dp: 4, micro: 3}, {dp: 2, state: optim.Options{Mode: optim.Server}}}
+	for stage := optim.ShardOptimizer; stage <= optim.ShardParameters; stage++ {
+		o := optim.Options{Stage: stage, Ownership: optim.WholeTensor, Prefetch: 1}
+		all = append(all, layout{dp: 3, micro: 2, state: o})
+		o.Hybrid = 2
+		all = append(all, layout{dp: 4, state: o})
+	}
+	return all
+}
+
 func TestMuonRefusesSplitMatrices(t *testing.T) {
 	r, m := alone(t, tensor.FP32)
 	r.Groups.Tensor = comm.NewGroup("tensor", []int{0, 1}, 0, nil)
-	if _, err := optim.NewMuon(r, m, optim.MuonOptions{}); err == nil || !strings.Contains(err.Error(), "use tp 1") {
+	if _, err := optim.NewState(r, m, optim.Options{Algorithm: muon()}); err == nil || !strings.Contains(err.Error(), "use tp 1") {
+		t.Errorf("error %v does not name the remedy", err)
+	}
+	r.Groups.Tensor = nil
+	_, err := optim.NewState(r, m, optim.Options{Algorithm: muon(), Stage: optim.ShardOptimizer})
+	if err == nil || !strings.Contains(err.Error(), "use ownership tensor") {
 		t.Errorf("error %v does not name the remedy", err)
 	}
 }

@@ -13,41 +13,22 @@ type Optimizer interface {
 	// Steps is the number of updates made.
 	Steps() int
 	// States lists what the optimizer remembers, in the order of the parameters.
-	States() []State
+	States() []Entry
 	// Restore continues from another optimizer's state: the caller has written the tensors of States, and gives the
 	// number of updates that led to them.
 	Restore(steps int)
 }
 
-// State is what an optimizer remembers of one parameter: a view of its memory, shaped as the parameter's part. What
+// Entry is what an optimizer remembers of one parameter: a view of its memory, shaped as the parameter's part. What
 // States of other ranks have and this one's has not, this rank does not keep.
-type State struct {
+type Entry struct {
 	Param  *nn.Param
 	Kind   StateKind
 	Tensor *tensor.Tensor
 }
 
-// StateKind is what a state tensor holds.
-type StateKind string
-
-// The kinds, named as in PyTorch's checkpoints where that has them.
-const (
-	Master   StateKind = "master"          // the parameter in full precision
-	First    StateKind = "exp_avg"         // first moment
-	Second   StateKind = "exp_avg_sq"      // second moment
-	Momentum StateKind = "momentum_buffer" // of SGD and Muon
-)
-
-// wide is the dtype of masters and moments for parameters of dtype d.
-func wide(d tensor.DType) tensor.DType {
-	if d == tensor.FP64 {
-		return tensor.FP64
-	}
-	return tensor.FP32
-}
-
-// slot is a piece of the model and the optimizer's memory of it.
-type slot struct {
+// memorySlot is a piece of the model and the optimizer's memory of it.
+type memorySlot struct {
 	span
 	value, grad *tensor.Tensor   // of the model
 	master      *tensor.Tensor   // value itself unless that is bf16
@@ -58,8 +39,8 @@ type slot struct {
 type memory struct {
 	r     *nn.Rank
 	kinds []StateKind
-	slots []slot
-	state []State
+	slots []memorySlot
+	state []Entry
 }
 
 // newMemory makes zero moments of the given kinds and, under bf16, masters equal to the parameters.
@@ -81,16 +62,16 @@ func newMemory(r *nn.Rank, m *nn.Model, kinds []StateKind, spans []span) *memory
 	at := 0
 	for _, s := range spans {
 		n := s.hi - s.lo
-		slot := slot{span: s, value: m.Value.Slice(s.lo, s.hi), grad: m.Grad.Slice(s.lo, s.hi)}
+		memorySlot := memorySlot{span: s, value: m.Value.Slice(s.lo, s.hi), grad: m.Grad.Slice(s.lo, s.hi)}
 		for _, b := range buffers {
-			slot.moments = append(slot.moments, b.Slice(at, at+n))
+			memorySlot.moments = append(memorySlot.moments, b.Slice(at, at+n))
 		}
-		slot.master = slot.value
+		memorySlot.master = memorySlot.value
 		if masters != nil {
-			slot.master = masters.Slice(at, at+n)
-			r.Dev.Copy(slot.master, slot.value)
+			memorySlot.master = masters.Slice(at, at+n)
+			r.Dev.Copy(memorySlot.master, memorySlot.value)
 		}
-		y.slots = append(y.slots, slot)
+		y.slots = append(y.slots, memorySlot)
 		at += n
 	}
 	y.list(m)
@@ -110,7 +91,7 @@ func (y *memory) list(m *nn.Model) {
 		s := y.slots[i]
 		view := func(kind StateKind, t *tensor.Tensor) {
 			at := p.Offset - s.lo
-			y.state = append(y.state, State{p, kind, t.Slice(at, at+p.Len(), p.Region.Shape()...)})
+			y.state = append(y.state, Entry{p, kind, t.Slice(at, at+p.Len(), p.Region.Shape()...)})
 		}
 		if s.master != s.value {
 			view(Master, s.master)
@@ -122,7 +103,7 @@ func (y *memory) list(m *nn.Model) {
 }
 
 // copyOut is the parameter that receives the rounded master, or nil when the master is the parameter.
-func (s *slot) copyOut() *tensor.Tensor {
+func (s *memorySlot) copyOut() *tensor.Tensor {
 	if s.master == s.value {
 		return nil
 	}

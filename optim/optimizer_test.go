@@ -29,6 +29,22 @@ func alone(t *testing.T, d tensor.DType) (*nn.Rank, *nn.Model) {
 	return r, m
 }
 
+// stateOf is the state of a model that is alone.
+func stateOf(t *testing.T, r *nn.Rank, m *nn.Model, a optim.Algorithm) *optim.State {
+	t.Helper()
+	s, err := optim.NewState(r, m, optim.Options{Algorithm: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Init()
+	return s
+}
+
+// algorithms are one of each.
+func algorithms() map[string]optim.Algorithm {
+	return map[string]optim.Algorithm{"adamw": adamW(), "sgd": sgd(), "muon": muon()}
+}
+
 // draw sets all gradients.
 func draw(r *nn.Rank, m *nn.Model, step int) {
 	r.Dev.Normal(tensor.Normal{T: m.Grad, Key: nn.Key(uint64(step), "gradient"), Std: 0.1, Cols: m.Grad.Len()})
@@ -45,7 +61,7 @@ func each(m *nn.Model, f func(i int, decay bool)) {
 
 func TestAdamW(t *testing.T) {
 	r, m := alone(t, tensor.FP64)
-	o := optim.NewAdamW(r, m, optim.AdamWOptions{Beta1: 0.8, Beta2: 0.9, Epsilon: 1e-3, Decay: 0.1})
+	o := stateOf(t, r, m, optim.AdamWOptions{Beta1: 0.8, Beta2: 0.9, Epsilon: 1e-3, Decay: 0.1})
 	want := values(m.Value)
 	first, second := make([]float64, len(want)), make([]float64, len(want))
 	const rate, scale = 1e-2, 0.5
@@ -72,7 +88,7 @@ func TestAdamW(t *testing.T) {
 
 func TestSGD(t *testing.T) {
 	r, m := alone(t, tensor.FP64)
-	o := optim.NewSGD(r, m, optim.SGDOptions{Momentum: 0.9, Decay: 0.1})
+	o := stateOf(t, r, m, sgd())
 	want := values(m.Value)
 	momentum := make([]float64, len(want))
 	for step := range 3 {
@@ -95,13 +111,12 @@ func TestSGD(t *testing.T) {
 
 // TestRestore continues from the exported state of another optimizer, bit for bit.
 func TestRestore(t *testing.T) {
-	makers := map[string]func(*nn.Rank, *nn.Model) optim.Optimizer{"adamw": adamW, "sgd": sgd, "muon": muon}
-	for name, maker := range makers {
+	for name, a := range algorithms() {
 		for _, d := range []tensor.DType{tensor.FP32, tensor.BF16} {
 			t.Run(name+"/"+d.String(), func(t *testing.T) {
 				r, m := alone(t, d)
-				o := maker(r, m)
-				step := func(o optim.Optimizer, m *nn.Model, r *nn.Rank, i int) {
+				o := stateOf(t, r, m, a)
+				step := func(o *optim.State, m *nn.Model, r *nn.Rank, i int) {
 					draw(r, m, i)
 					o.Step(1e-2, 0.7)
 				}
@@ -109,7 +124,7 @@ func TestRestore(t *testing.T) {
 				step(o, m, r, 1)
 
 				again, copied := alone(t, d)
-				p := maker(again, copied)
+				p := stateOf(t, again, copied, a)
 				copy(copied.Value.Raw(), m.Value.Raw())
 				states := o.States()
 				for i, s := range p.States() {
@@ -133,7 +148,7 @@ func TestRestore(t *testing.T) {
 func TestStatesCoverEverything(t *testing.T) {
 	r, m := alone(t, tensor.BF16)
 	seen := map[string]int{}
-	for _, s := range adamW(r, m).States() {
+	for _, s := range stateOf(t, r, m, adamW()).States() {
 		seen[s.Param.Name+" "+string(s.Kind)]++
 		if diff := cmp.Diff(s.Param.Shape, s.Tensor.Shape()); diff != "" {
 			t.Errorf("%s of %s: %s", s.Kind, s.Param.Name, diff)
@@ -152,7 +167,7 @@ func TestStatesCoverEverything(t *testing.T) {
 func TestMasterKeepsSmallUpdates(t *testing.T) {
 	r, m := alone(t, tensor.BF16)
 	p := m.Params()[1] // a norm's scale: ones, between which and the next smaller bf16 number lie 2^-8
-	o := optim.NewSGD(r, m, optim.SGDOptions{})
+	o := stateOf(t, r, m, optim.SGDOptions{})
 	const updates, size = 64, 1.0 / 4096
 	for range updates {
 		r.Dev.Fill(m.Grad, 1)
@@ -166,15 +181,15 @@ func TestMasterKeepsSmallUpdates(t *testing.T) {
 // TestLearns overfits one batch with every optimizer: the loss falls from about ln 21 = 3.04, where a model starts
 // that knows nothing, to below 0.5.
 func TestLearns(t *testing.T) {
-	makers := map[string]func(*nn.Rank, *nn.Model) optim.Optimizer{"adamw": adamW, "sgd": sgd, "muon": muon}
+	all := algorithms()
 	if racing {
-		delete(makers, "sgd")
-		delete(makers, "adamw")
+		delete(all, "sgd")
+		delete(all, "adamw")
 	}
-	for name, maker := range makers {
+	for name, a := range all {
 		t.Run(name, func(t *testing.T) {
 			j := newJob()
-			j.optimizer, j.arena = maker, tensor.ArenaOptions{}
+			j.algorithm, j.arena = a, tensor.ArenaOptions{}
 			j.inWorld(t, layout{dp: 2}, func(w *worker) {
 				for range 150 {
 					w.step(0)

@@ -9,6 +9,7 @@ import (
 	"carve/mesh"
 	"carve/model"
 	"carve/nn"
+	"carve/optim"
 	"carve/tensor"
 	"carve/unit"
 
@@ -32,8 +33,12 @@ func TestAnyShape(t *testing.T) {
 		c.QKNorm = rapid.SampledFrom([]model.QKNorm{model.NoQKNorm, model.HeadQKNorm}).Draw(d, "norm of heads")
 		c.Bias.QKV, c.Bias.Output, c.Bias.MLP = rapid.Bool().Draw(d, "bias"), rapid.Bool().Draw(d, "bias"), rapid.Bool().Draw(d, "bias")
 		l := layout{dp: number("data degree", 1, 3), tp: tp, micro: number("micro-batches", 1, 3), dtype: tensor.FP64}
+		l.state = optim.Options{
+			Stage: optim.Stage(number("stage", 0, 3)), Ownership: optim.Ownership(number("ownership", 0, 1)),
+			Prefetch: number("prefetch", 0, 3), Reshard: optim.Reshard(number("reshard", 0, 1)),
+		}
 		j.sequences = l.dp * l.micro * number("sequences", 1, 2)
-		j.length, j.steps, j.optimizer = number("length", 1, 9), 2, sgd
+		j.length, j.steps, j.algorithm = number("length", 1, 9), 2, sgd()
 		worst, where := j.run(t, layout{dtype: tensor.FP64}).distance(j.run(t, l))
 		if worst > fp64Tolerance {
 			d.Fatalf("%s differs by %.1e, tolerance %.0e", where, worst, fp64Tolerance)
@@ -51,17 +56,15 @@ func TestRankOutOfMemory(t *testing.T) {
 			peak = w.r.Arena.Peak().Usage.Total()
 		}
 	})
-	grid, err := mesh.New(mesh.Degrees{mesh.DP: 2}, mesh.DefaultOrder())
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = comm.Run(context.Background(), comm.NewLocal(2, comm.LocalOptions{}).Endpoints(), func(e comm.Endpoint) error {
+	l := layout{dp: 2}
+	grid := l.mesh(t)
+	err := comm.Run(context.Background(), comm.NewLocal(2, comm.LocalOptions{}).Endpoints(), func(e comm.Endpoint) error {
 		return nn.Guard(func() {
 			j := j // of this rank
 			if e.Rank() == 1 {
 				j.arena.Limit = peak - 1
 			}
-			j.worker(e, grid, layout{dp: 2, tp: 1, micro: 1}).step(0)
+			j.worker(e, grid, l).step(0)
 		})
 	})
 	var failure *comm.Failure

@@ -7,18 +7,6 @@ import (
 	"carve/unit"
 )
 
-// Mode is when gradients are reduced.
-type Mode uint8
-
-// The modes give the same bytes.
-const (
-	Bucketed Mode = iota // each bucket as soon as its gradients are complete, while the backward goes on
-	Naive                // all at once after the backward: what to compare with
-)
-
-// DefaultBucket is the least size of a bucket, that of PyTorch's DistributedDataParallel.
-const DefaultBucket = 25 * unit.MiB
-
 // ReducerOptions say how gradients are reduced. Zero values choose defaults.
 type ReducerOptions struct {
 	Mode   Mode

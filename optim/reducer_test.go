@@ -15,14 +15,14 @@ import (
 type slowLink struct {
 	now   int64
 	free  int64 // when the link has sent what was started
-	sent  []*tensor.Tensor
+	sent  []int // elements
 	until []int64
 }
 
 func (s *slowLink) clock() int64 { return s.now }
 
 func (s *slowLink) Start(c comm.Call) comm.Work {
-	s.sent = append(s.sent, c.Src)
+	s.sent = append(s.sent, c.Src.Len())
 	s.free = max(s.free, s.now) + int64(c.Src.Len())
 	s.until = append(s.until, s.free)
 	return comm.NewWork(s, uint64(len(s.until)-1))
@@ -37,33 +37,44 @@ func (s *slowLink) Done(ticket uint64) bool { return s.now >= s.until[ticket] }
 
 func (s *slowLink) Do(c comm.Call) error { return s.Start(c).Wait() }
 
+// overlapped is the state of a model with a neighbour behind a slow link.
+func overlapped(t *testing.T, r *nn.Rank, m *nn.Model, o optim.Options) (*optim.State, *slowLink) {
+	t.Helper()
+	link := &slowLink{}
+	r.Groups.Data = comm.NewGroup("data", []int{0, 1}, 0, link)
+	o.Algorithm = optim.SGDOptions{}
+	s, err := optim.NewState(r, m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, link
+}
+
 // TestOverlap lets the backward of every unit take as long as the reduction of the largest. All but the last bucket are
 // then hidden, and in naive mode nothing is.
 func TestOverlap(t *testing.T) {
 	r, m := alone(t, tensor.FP32)
-	measure := func(o optim.ReducerOptions) (unit.Seconds, *slowLink) {
-		link := &slowLink{}
-		o.Clock = link.clock
-		r.Groups.Data = comm.NewGroup("data", []int{0, 1}, 0, link)
-		d := optim.NewReducer(r, m, o)
+	measure := func(o optim.Options) (exposed int64, _ *slowLink) {
+		s, link := overlapped(t, r, m, o)
+		s.Begin()
 		for i := range slices.Backward(m.Units) {
 			link.now += int64(m.Units[1].Grad.Len()) // a block
-			d.Ready(i)
+			s.Ready(i)
 		}
-		d.Finish()
-		return d.Exposed(), link
+		start := link.now
+		s.Finish()
+		return link.now - start, link
 	}
-	naive, _ := measure(optim.ReducerOptions{Mode: optim.Naive})
-	if want := unit.Seconds(float64(m.Grad.Len()) / 1e9); naive != want {
-		t.Errorf("naive: %v exposed, want %v", naive, want)
+	if naive, _ := measure(optim.Options{Mode: optim.Naive}); naive != int64(m.Grad.Len()) {
+		t.Errorf("naive: %v exposed, want %v", naive, m.Grad.Len())
 	}
-	bucketed, link := measure(optim.ReducerOptions{Bucket: 1})
-	if want := unit.Seconds(float64(m.Units[0].Grad.Len()) / 1e9); bucketed != want {
+	bucketed, link := measure(optim.Options{Bucket: 1})
+	if want := int64(m.Units[0].Grad.Len()); bucketed != want {
 		t.Errorf("bucketed: %v exposed, want the %v of the last bucket", bucketed, want)
 	}
 	total := 0
-	for _, s := range link.sent {
-		total += s.Len()
+	for _, n := range link.sent {
+		total += n
 	}
 	if len(link.sent) != len(m.Units) || total != m.Grad.Len() {
 		t.Errorf("%d buckets of %d elements, want %d of %d", len(link.sent), total, len(m.Units), m.Grad.Len())
@@ -74,18 +85,17 @@ func TestOverlap(t *testing.T) {
 func TestBucketSizes(t *testing.T) {
 	r, m := alone(t, tensor.FP32)
 	for _, least := range []unit.Bytes{1, 5000, 9000, 1 << 30} {
-		link := &slowLink{}
-		r.Groups.Data = comm.NewGroup("data", []int{0, 1}, 0, link)
-		d := optim.NewReducer(r, m, optim.ReducerOptions{Bucket: least})
+		s, link := overlapped(t, r, m, optim.Options{Bucket: least})
+		s.Begin()
 		for i := range slices.Backward(m.Units) {
-			d.Ready(i)
+			s.Ready(i)
 		}
-		d.Finish()
+		s.Finish()
 		total := 0
-		for i, s := range link.sent {
-			total += s.Len()
-			if unit.Bytes(s.Bytes()) < least && i < len(link.sent)-1 {
-				t.Errorf("bucket %d has %d bytes, less than %d", i, s.Bytes(), least)
+		for i, n := range link.sent {
+			total += n
+			if unit.Bytes(4*n) < least && i < len(link.sent)-1 {
+				t.Errorf("bucket %d has %d bytes, less than %d", i, 4*n, least)
 			}
 		}
 		if total != m.Grad.Len() {
@@ -99,10 +109,9 @@ func TestAccumulationDelaysTheCollective(t *testing.T) {
 	j := newJob()
 	for _, micro := range []int{1, 4} {
 		j.inWorld(t, layout{micro: micro}, func(w *worker) {
-			link := &slowLink{}
-			w.r.Groups.Data = comm.NewGroup("data", []int{0, 1}, 0, link)
-			w.reducer = optim.NewReducer(w.r, w.m, optim.ReducerOptions{Bucket: 1})
-			w.bare()
+			s, link := overlapped(t, w.r, w.m, optim.Options{Bucket: 1})
+			w.state = s
+			w.gradients()
 			if len(link.sent) != len(w.m.Units) {
 				t.Errorf("%d micro-batches: %d collectives for %d units", micro, len(link.sent), len(w.m.Units))
 			}
@@ -114,7 +123,7 @@ func TestAccumulationDelaysTheCollective(t *testing.T) {
 func TestNormCountsOnce(t *testing.T) {
 	j := newJob()
 	j.steps = 1
-	for _, l := range []layout{{}, {tp: 2}, {dp: 2, tp: 2}} {
+	for _, l := range []layout{{}, {tp: 2}, {dp: 2, tp: 2}, {dp: 3, state: optim.Options{Stage: optim.ShardGradients}}, {pipes: 2}} {
 		l.dtype = tensor.FP64
 		got := j.run(t, l)
 		sum := 0.0
@@ -128,5 +137,3 @@ func TestNormCountsOnce(t *testing.T) {
 		}
 	}
 }
-
-var _ nn.Ready = (*optim.Reducer)(nil)

@@ -11,6 +11,31 @@ type SGDOptions struct {
 	Decay    float64 // of the parameters whose Decay is set
 }
 
+func (o SGDOptions) check(*nn.Rank, Options) error { return nil }
+
+func (o SGDOptions) whole(*nn.Param) bool { return false }
+
+func (o SGDOptions) kinds(*nn.Param) []StateKind {
+	if o.Momentum == 0 {
+		return nil
+	}
+	return []StateKind{Momentum}
+}
+
+func (o SGDOptions) update(r *nn.Rank, s *slot, c change) {
+	op := tensor.SGD{
+		Rate: c.rate, Momentum: o.Momentum, GradScale: c.scale,
+		Master: s.master, Grad: s.grad, Param: s.copyOut(),
+	}
+	if len(s.moments) > 0 {
+		op.M = s.moments[0]
+	}
+	if s.decay {
+		op.Decay = o.Decay
+	}
+	r.Dev.SGD(op)
+}
+
 // SGD is stochastic gradient descent with momentum.
 type SGD struct {
 	options SGDOptions
@@ -50,7 +75,7 @@ func (a *SGD) Step(rate, scale float64) {
 func (a *SGD) Steps() int { return a.steps }
 
 // States implements [Optimizer].
-func (a *SGD) States() []State { return a.memory.state }
+func (a *SGD) States() []Entry { return a.memory.state }
 
 // Restore implements [Optimizer].
 func (a *SGD) Restore(steps int) {

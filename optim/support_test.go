@@ -11,17 +11,16 @@ import (
 	"carve/nn"
 	"carve/optim"
 	"carve/tensor"
-	"carve/unit"
 )
 
 // layout is how a run is split. Zero values mean 1, and fp32.
 type layout struct {
 	dp, tp, micro int
+	pipes         int // ranks of the pipeline axis, each of which holds all units and has samples of its own
 	dtype         tensor.DType
-	mode          optim.Mode
-	bucket        unit.Bytes
+	rows          bool          // sequence parallelism
+	state         optim.Options // but for the algorithm
 	fault         fault
-	rows          bool // sequence parallelism
 }
 
 // job is what a run computes, whatever its layout.
@@ -30,7 +29,8 @@ type job struct {
 	sequences int // of the global batch
 	length    int
 	steps     int
-	optimizer func(*nn.Rank, *nn.Model) optim.Optimizer
+	algorithm optim.Algorithm
+	clip      float64
 	arena     tensor.ArenaOptions
 	threads   int // of a rank
 }
@@ -45,40 +45,40 @@ func newJob() job {
 	c := model.New(model.Qwen3)
 	c.Layers, c.Hidden, c.Heads, c.KVHeads, c.HeadDim = 2, 16, 4, 2, 4
 	c.FFN, c.Vocab, c.Context, c.InitStd, c.TieEmbeddings = 24, 21, 16, 0.1, true
-	return job{config: c, sequences: 8, length: 6, steps: 3, optimizer: adamW, arena: tensor.ArenaOptions{Poison: true}, threads: 1}
+	return job{config: c, sequences: 12, length: 6, steps: 3, algorithm: adamW(), clip: 0.5, arena: tensor.ArenaOptions{Poison: true}, threads: 1}
 }
 
-func adamW(r *nn.Rank, m *nn.Model) optim.Optimizer {
-	return optim.NewAdamW(r, m, optim.AdamWOptions{Decay: 0.1})
-}
+func adamW() optim.Algorithm { return optim.AdamWOptions{Decay: 0.1} }
 
-func sgd(r *nn.Rank, m *nn.Model) optim.Optimizer {
-	return optim.NewSGD(r, m, optim.SGDOptions{Momentum: 0.9, Decay: 0.1})
-}
+func sgd() optim.Algorithm { return optim.SGDOptions{Momentum: 0.9, Decay: 0.1} }
 
-func muon(r *nn.Rank, m *nn.Model) optim.Optimizer {
-	o, err := optim.NewMuon(r, m, optim.MuonOptions{Decay: 0.1})
-	nn.Must(err)
-	return o
+func muon() optim.Algorithm { return optim.MuonOptions{Decay: 0.1} }
+
+// mesh is the grid of a layout.
+func (l *layout) mesh(t testing.TB) mesh.Mesh {
+	t.Helper()
+	l.dp, l.tp, l.micro, l.pipes = max(l.dp, 1), max(l.tp, 1), max(l.micro, 1), max(l.pipes, 1)
+	grid, err := mesh.New(mesh.Degrees{mesh.DP: l.dp, mesh.TP: l.tp, mesh.PP: l.pipes}, mesh.DefaultOrder())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return grid
 }
 
 // run trains under a layout.
 func (j job) run(t testing.TB, l layout) result {
 	t.Helper()
-	l.dp, l.tp, l.micro = max(l.dp, 1), max(l.tp, 1), max(l.micro, 1)
-	grid, err := mesh.New(mesh.Degrees{mesh.DP: l.dp, mesh.TP: l.tp}, mesh.DefaultOrder())
-	if err != nil {
-		t.Fatal(err)
-	}
+	grid := l.mesh(t)
 	world := comm.NewLocal(grid.World(), comm.LocalOptions{})
 	workers := make([]*worker, grid.World())
-	err = comm.Run(context.Background(), world.Endpoints(), func(e comm.Endpoint) error {
+	err := comm.Run(context.Background(), world.Endpoints(), func(e comm.Endpoint) error {
 		return nn.Guard(func() {
 			w := j.worker(e, grid, l)
 			workers[e.Rank()] = w
 			for step := range j.steps {
 				w.step(step)
 			}
+			w.params = blocks(w.state.Parameters())
 		})
 	})
 	if err != nil {
@@ -89,23 +89,40 @@ func (j job) run(t testing.TB, l layout) result {
 			w.close()
 		}
 	}()
-	return j.collect(workers)
+	return j.collect(t, workers)
 }
 
 // worker is one rank of a run.
 type worker struct {
-	job       job
-	layout    layout
-	r         *nn.Rank
-	m         *nn.Model
-	reducer   *optim.Reducer
-	norm      *optim.Norm
-	optimizer optim.Optimizer
-	batches   []*nn.Batch
-	total     *tensor.Tensor // [1]
-	losses    []float64
-	norms     []float64
-	grads     [][]float64 // of the first step, by parameter
+	job     job
+	layout  layout
+	r       *nn.Rank
+	m       *nn.Model
+	state   *optim.State
+	batches []*nn.Batch
+	total   *tensor.Tensor // [1]
+	world   *comm.Group
+	losses  []float64
+	norms   []float64
+	grads   []block // of the first step
+	params  []block // after the last
+}
+
+// block is a part of a global tensor.
+type block struct {
+	name   string
+	shape  []int
+	region mesh.Region
+	values []float64
+	owned  bool
+}
+
+// blocks copies pieces.
+func blocks(pieces []optim.Piece) (out []block) {
+	for _, p := range pieces {
+		out = append(out, block{p.Param.Name, p.Param.Shape, p.Region, values(p.Tensor), p.Owned})
+	}
+	return out
 }
 
 // worker makes a rank.
@@ -118,17 +135,25 @@ func (j job) worker(e comm.Endpoint, grid mesh.Mesh, l layout) *worker {
 		Dev: tensor.NewCPU(a, j.threads), Arena: a, Mesh: grid, At: grid.Coordinates(e.Rank()), Groups: groups,
 		Token: e.Token(), DType: l.dtype, Seed: 3, SequenceParallel: l.rows,
 	}
-	m, err := nn.Build(r, j.config, nn.Options{})
+	o := l.state
+	o.Algorithm, o.Bucket = j.algorithm, max(o.Bucket, 1)
+	if l.pipes > 1 {
+		o.Twins = func(string) []int { return []int{0, 1} }
+	}
+	m, err := nn.Build(r, j.config, nn.Options{Storage: o.Storage()})
 	nn.Must(err)
 	r.Groups = l.fault.plantTwins(r.Groups)
-	m.Init(r)
 	w := &worker{job: j, layout: l, r: r, m: m}
-	w.reducer = optim.NewReducer(r, m, optim.ReducerOptions{Mode: l.mode, Bucket: max(l.bucket, 1)})
-	w.norm = optim.NewNorm(r, m)
-	w.optimizer = j.optimizer(r, m)
+	w.state, err = optim.NewState(r, m, o)
+	nn.Must(err)
+	w.state.Init()
+	if grid.World() > 1 {
+		w.world, err = r.Groups.Join("test", grid.Group(0, mesh.Everything))
+		nn.Must(err)
+	}
 	w.total = a.New(tensor.Workspace, tensor.FP64, 1)
 	for range l.micro {
-		n := j.sequences / l.dp / l.micro
+		n := j.sequences / l.dp / l.pipes / l.micro
 		w.batches = append(w.batches, &nn.Batch{
 			Tokens:  a.New(tensor.Workspace, tensor.Int32, n, j.length),
 			Targets: a.New(tensor.Workspace, tensor.Int32, n, j.length),
@@ -157,9 +182,9 @@ func (w *worker) load(step int) {
 			}
 		}
 	}
-	n := j.sequences / w.layout.dp / w.layout.micro
+	n := j.sequences / w.layout.dp / w.layout.pipes / w.layout.micro
 	for k, b := range w.batches {
-		first := (w.r.At[mesh.DP]*w.layout.micro + k) * n
+		first := ((w.r.At[mesh.DP]*w.layout.pipes+w.r.At[mesh.PP])*w.layout.micro + k) * n
 		for i := range b.Tokens.I32() {
 			s, at := first+i/j.length, i%j.length
 			target := j.target(step, s, at)
@@ -173,69 +198,104 @@ func (w *worker) load(step int) {
 // step is one step of training, as package optim describes it.
 func (w *worker) step(step int) {
 	w.load(step)
-	w.m.Begin()
-	loss := 0.0
+	loss := w.gradients()
+	norm := w.state.Norm()
+	if step == 0 {
+		w.grads = blocks(w.state.Gradients())
+	}
+	w.state.Step(1e-2, optim.ClipScale(norm, w.job.clip))
+	w.record(loss, norm)
+}
+
+// gradients runs the micro-batches.
+func (w *worker) gradients() (loss float64) {
+	w.state.Begin()
 	for i, b := range w.batches {
 		var ready nn.Ready
 		if i == len(w.batches)-1 {
-			ready = w.reducer
+			ready = w.state
 		}
 		w.m.Backward(w.r, w.m.Forward(w.r, b), ready)
 		loss += b.Loss * b.Scale
 	}
-	w.reducer.Finish()
-	norm := w.norm.Of()
-	if step == 0 {
-		for _, p := range w.m.Params() {
-			w.grads = append(w.grads, values(p.Grad))
-		}
-	}
-	w.optimizer.Step(1e-2, optim.ClipScale(norm, 0.5))
-	w.record(loss, norm)
+	w.state.Finish()
+	return loss
 }
 
-// record sums the loss over the data ranks.
+// record sums the loss over the ranks with other samples.
 func (w *worker) record(loss, norm float64) {
 	w.r.Dev.Fill(w.total, loss)
-	if g := w.r.Groups.Data; g != nil {
-		nn.Must(g.AllReduce(w.total, tensor.Sum))
+	if w.world != nil {
+		nn.Must(w.world.AllReduce(w.total, tensor.Sum))
 	}
-	w.losses = append(w.losses, w.total.F64()[0])
+	w.losses = append(w.losses, w.total.F64()[0]/float64(w.layout.tp))
 	w.norms = append(w.norms, norm)
 }
 
-// collect assembles the global tensors from the ranks' parts.
-func (j job) collect(workers []*worker) result {
+// collect assembles the global tensors from the ranks' owned pieces, which must cover each once.
+func (j job) collect(t testing.TB, workers []*worker) result {
+	t.Helper()
 	first := workers[0]
 	out := result{losses: first.losses, norms: first.norms, grads: map[string][]float64{}, params: map[string][]float64{}}
 	for _, w := range workers {
-		for i, p := range w.m.Params() {
-			place(out.params, p, values(p.Value))
-			place(out.grads, p, w.grads[i])
+		for i, n := range w.norms {
+			if n != first.norms[i] && !math.IsNaN(n) {
+				t.Errorf("step %d: norm %v on one rank, %v on another", i, first.norms[i], n)
+			}
+		}
+	}
+	cover(t, workers, out.params, func(w *worker) []block { return w.params })
+	cover(t, workers, out.grads, func(w *worker) []block { return w.grads })
+	for _, p := range first.m.Params() {
+		if len(out.params[p.Name]) == 0 || len(out.grads[p.Name]) == 0 {
+			t.Errorf("%s belongs to nobody", p.Name)
 		}
 	}
 	return out
 }
 
-// place writes a rank's part of a parameter into the global tensor.
-func place(tensors map[string][]float64, p *nn.Param, part []float64) {
-	n, cols := 1, 1
-	for _, d := range p.Shape {
-		n *= d
+// cover writes owned blocks into the global tensors and wants every element to have one owner.
+func cover(t testing.TB, workers []*worker, tensors map[string][]float64, of func(*worker) []block) {
+	t.Helper()
+	owners := map[string][]float64{}
+	for _, w := range workers {
+		for _, b := range of(w) {
+			if !b.owned {
+				continue
+			}
+			n := 1
+			for _, d := range b.shape {
+				n *= d
+			}
+			if tensors[b.name] == nil {
+				tensors[b.name], owners[b.name] = make([]float64, n), make([]float64, n)
+			}
+			for i, v := range b.values {
+				at := b.at(i)
+				owners[b.name][at]++
+				tensors[b.name][at] = v
+			}
+		}
 	}
-	global := tensors[p.Name]
-	if global == nil {
-		global = make([]float64, n)
-		tensors[p.Name] = global
+	for name, list := range owners {
+		for i, n := range list {
+			if n != 1 {
+				t.Fatalf("element %d of %s has %v owners", i, name, n)
+			}
+		}
 	}
-	rows, inner := p.Region[0], mesh.Range{Stop: 1}
-	if len(p.Shape) == 2 {
-		cols, inner = p.Shape[1], p.Region[1]
+}
+
+// at is where element i of a block is in the global tensor.
+func (b *block) at(i int) (at int) {
+	scale := 1
+	for dim := len(b.shape) - 1; dim >= 0; dim-- {
+		n := b.region[dim].Len()
+		at += (b.region[dim].Start + i%n) * scale
+		i /= n
+		scale *= b.shape[dim]
 	}
-	for i := range part {
-		row, col := rows.Start+i/inner.Len(), inner.Start+i%inner.Len()
-		global[row*cols+col] = part[i]
-	}
+	return at
 }
 
 // values is a copy of a tensor's elements.

@@ -150,6 +150,14 @@ func (a *Arena) NewZero(c Category, d DType, dims ...int) *Tensor {
 	return t
 }
 
+// NewView makes a view that has a shape and shows nothing yet; see [Tensor.Point].
+func (a *Arena) NewView(c Category, d DType, dims ...int) *Tensor {
+	t := a.viewHeader()
+	t.dtype, t.category = d, c
+	t.setShape(elements(dims), dims)
+	return t
+}
+
 // elements is the product of dims (1 for none); a negative size or too many dimensions panic.
 func elements(dims []int) int {
 	if len(dims) > MaxDims {

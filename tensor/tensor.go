@@ -174,9 +174,13 @@ func (t *Tensor) setShape(n int, dims []int) {
 	}
 }
 
-// Point makes the view t show the elements of src from element lo on, without changing its shape. State
-// sharding uses it to aim a parameter at the buffer its unit was gathered into.
+// Point makes the view t show the elements of src from element lo on, without changing its shape; a nil src leaves it
+// with a shape only. State sharding uses it to aim a parameter at the buffer its unit was gathered into.
 func (t *Tensor) Point(src *Tensor, lo int) {
+	if src == nil && t.view {
+		t.data = nil
+		return
+	}
 	if !t.view || t.dtype != src.dtype || lo < 0 || lo+t.Len() > src.Len() {
 		panic(fmt.Sprintf("tensor: cannot point %v at element %d of %v", t, lo, src))
 	}
