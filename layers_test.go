@@ -77,12 +77,12 @@ var layers = []layer{
 		"github.com/cespare/xxhash/v2", effects,
 	},
 
-	{"verify", "comm mesh nn parallel plan tensor", "", effects},
+	{"verify", "comm mesh model nn parallel plan schedule tensor unit", "", effects},
 
 	// faces
 	{"cmd/carve/internal/terminal", "", "golang.org/x/term", effects},
 	{
-		"cmd/carve", "cluster cmd/carve/internal/terminal internal/document machine mesh model plan tensor train unit",
+		"cmd/carve", "cluster cmd/carve/internal/terminal internal/document machine mesh model parallel plan tensor train unit verify",
 		"github.com/spf13/cobra github.com/spf13/pflag", effects,
 	},
 

@@ -20,6 +20,7 @@ const (
 type comparison struct {
 	plan  plan.Plan
 	ref   *reference
+	bound float64
 	ranks []rankComparison
 
 	mu   sync.Mutex     // guards held
@@ -29,6 +30,7 @@ type comparison struct {
 // rankComparison is what one rank found; its goroutine alone uses it.
 type rankComparison struct {
 	worst map[key]Row
+	bad   []Row     // of the first step that has any, in order
 	loss  []float64 // by step: this rank's term
 }
 
@@ -39,7 +41,7 @@ type key struct {
 }
 
 func newComparison(p plan.Plan, ref *reference, o Options) *comparison {
-	c := &comparison{plan: p, ref: ref, ranks: make([]rankComparison, p.Layout.World()), held: map[key][]bool{}}
+	c := &comparison{plan: p, ref: ref, bound: o.Tolerance, ranks: make([]rankComparison, p.Layout.World()), held: map[key][]bool{}}
 	for i := range c.ranks {
 		c.ranks[i] = rankComparison{worst: map[key]Row{}, loss: make([]float64, o.Steps)}
 	}
@@ -54,7 +56,7 @@ func (c *comparison) updated(e *parallel.Engine, step int, r parallel.Result) {
 	rank := e.World().Rank()
 	c.ranks[rank].loss[step] = r.Loss
 	norm := c.ref.moments[step].norm
-	c.ranks[rank].note(Row{normName, Gradient, finite(math.Abs(r.Norm-norm) / norm), step + 1, rank})
+	c.judge(Row{normName, Gradient, finite(math.Abs(r.Norm-norm) / norm), step + 1, rank})
 	c.compare(e, step, Parameter, parameters(e), c.ref.moments[step].params)
 }
 
@@ -68,7 +70,7 @@ func (c *comparison) compare(e *parallel.Engine, step int, kind Kind, pieces []p
 		for i, v := range floats(p.tensor) {
 			worst = max(worst, finite(math.Abs(v-want[i])))
 		}
-		c.ranks[rank].note(Row{p.param.Name, kind, worst / w.scale, step + 1, rank})
+		c.judge(Row{p.param.Name, kind, worst / w.scale, step + 1, rank})
 		if step == 0 {
 			c.hold(key{kind, p.param.Name}, w, p)
 		}
@@ -101,6 +103,43 @@ func (c *comparison) missing() (rows []Row) {
 	return rows
 }
 
+// judge notes a rank's row, and remembers it when it is bad and no step before was.
+func (c *comparison) judge(row Row) {
+	r := &c.ranks[row.Rank]
+	r.note(row)
+	if row.Error > c.bound && (len(r.bad) == 0 || r.bad[0].Step == row.Step) {
+		r.bad = append(r.bad, row)
+	}
+}
+
+// bad lists what is bad in the first step that has any, in the order of a step: the loss, gradients, parameters; of
+// a kind in the model's order, and of a tensor by rank.
+func (c *comparison) bad() []Row {
+	rows := c.missing()
+	for step := range c.ref.moments {
+		if row := c.lossRow(step); row.Error > c.bound {
+			rows = append(rows, row)
+		}
+	}
+	for _, r := range c.ranks {
+		rows = append(rows, r.bad...)
+	}
+	order := c.order()
+	slices.SortStableFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Kind, b.Kind), cmp.Compare(order[a.Name], order[b.Name]), cmp.Compare(a.Rank, b.Rank))
+	})
+	return slices.DeleteFunc(rows, func(r Row) bool { return r.Step > rows[0].Step })
+}
+
+// order is the place of every name in the model; the norm, which is taken last, comes after the others.
+func (c *comparison) order() map[string]int {
+	order := map[string]int{normName: len(c.ref.names)}
+	for i, name := range c.ref.names {
+		order[name] = i
+	}
+	return order
+}
+
 // note keeps the worst of every tensor, the first of equals.
 func (r *rankComparison) note(row Row) {
 	k := key{row.Kind, row.Name}
@@ -124,10 +163,7 @@ func (c *comparison) rows() []Row {
 		}
 	}
 	rows := all.sorted()
-	order := map[string]int{}
-	for i, name := range c.ref.names {
-		order[name] = i + 1 // after the norm
-	}
+	order := c.order()
 	slices.SortStableFunc(rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(order[a.Name], order[b.Name]))
 	})

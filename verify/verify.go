@@ -78,12 +78,28 @@ type Row struct {
 	Rank  int     // of the world; -1 for a sum over all
 }
 
+// String says where the row is bad.
+func (r Row) String() string {
+	what := map[Kind]string{Loss: "the loss", Gradient: "the gradient of " + r.Name, Parameter: "the updated " + r.Name}[r.Kind]
+	if r.Kind == Gradient && r.Name == normName {
+		what = "the global norm of the gradient"
+	}
+	if r.Rank >= 0 {
+		what += fmt.Sprintf(" on rank %d", r.Rank)
+	}
+	if math.IsInf(r.Error, 1) {
+		return fmt.Sprintf("%s is not a number, or missing, in step %d", what, r.Step)
+	}
+	return fmt.Sprintf("%s differs by %.1e in step %d", what, r.Error, r.Step)
+}
+
 // Report is what a proof found.
 type Report struct {
 	Plan      plan.Plan // that was run
 	Steps     int
 	Tolerance float64
 	Rows      []Row // the loss, the gradients and the parameters, in the model's order
+	First     Row   // the first that is bad in the order of a run, if one is
 	// Failure is why the ranks did not come to an end, or nil.
 	Failure error
 }
@@ -98,6 +114,29 @@ func (r *Report) Worst() Row {
 
 // OK tells whether everything is equal.
 func (r *Report) OK() bool { return r.Failure == nil && r.Worst().Error <= r.Tolerance }
+
+// Of are the rows of a kind, the worst first.
+func (r *Report) Of(k Kind) []Row {
+	var rows []Row
+	for _, row := range r.Rows {
+		if row.Kind == k {
+			rows = append(rows, row)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(b.Error, a.Error) })
+	return rows
+}
+
+// Verdict is nil when everything is equal, and else an error that names the first bad tensor.
+func (r *Report) Verdict() error {
+	switch {
+	case r.Failure != nil:
+		return fmt.Errorf("verify: the ranks did not come to an end: %w", r.Failure)
+	case r.OK():
+		return nil
+	}
+	return fmt.Errorf("verify: %v", r.First)
+}
 
 // Run proves a plan as it is: every rank of it runs here. The error is one of the plan, or that ctx ended; what the proof
 // finds is in the report.
@@ -120,7 +159,11 @@ func Run(ctx context.Context, p plan.Plan, o Options) (*Report, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return &Report{Plan: p, Steps: o.Steps, Tolerance: o.Tolerance, Rows: c.rows(), Failure: err}, nil
+	r := &Report{Plan: p, Steps: o.Steps, Tolerance: o.Tolerance, Rows: c.rows(), Failure: err}
+	if bad := c.bad(); len(bad) > 0 {
+		r.First = bad[0]
+	}
+	return r, nil
 }
 
 // finite is the error of a difference: one that is not a number is the worst there is.

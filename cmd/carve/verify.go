@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"carve/parallel"
+	"carve/plan"
+	"carve/verify"
+
+	"github.com/spf13/cobra"
+)
+
+// verifyOptions are the flags of carve verify.
+type verifyOptions struct {
+	plan  string
+	steps int
+	json  bool
+}
+
+func newVerify() *cobra.Command {
+	var o verifyOptions
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Prove that a plan computes what one device computes",
+		Long: `Prove that a plan computes what one device computes.
+
+The plan is made small: sizes shrink, what makes it a layout stays. A few steps of it run in fp64 on local ranks, and on one
+rank; the loss, every gradient after reduction, and every updated parameter are compared by name on every rank that holds a
+piece. The pipeline's schedule and the groups of ranks are proved at the full size, without running.
+
+Exit code 0 means equal, 1 that something differs or failed: then the first bad tensor is named, its rank, and what probably
+went wrong.`,
+		Example: `  carve verify --plan plan.yaml
+  carve verify --plan plan.yaml --steps 5 --json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			defer release()
+			err := runVerify(ctx, cmd.OutOrStdout(), o)
+			if ctx.Err() != nil {
+				return errStopped
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.plan, "plan", "", "plan to prove")
+	f.IntVar(&o.steps, "steps", verify.Steps, "steps to compare")
+	jsonFlag(cmd, &o.json)
+	completeFiles(cmd, map[string][]string{"plan": {"yaml", "yml"}})
+	return cmd
+}
+
+// maxVerifySteps bounds --steps: the batches of all steps are made at once.
+const maxVerifySteps = 1000
+
+func (o verifyOptions) check() error {
+	if o.plan == "" {
+		return errors.New("verify: there is nothing to prove; name a plan with --plan")
+	}
+	if o.steps < 1 || o.steps > maxVerifySteps {
+		return fmt.Errorf("verify: --steps %d; use 1 to %d", o.steps, maxVerifySteps)
+	}
+	return nil
+}
+
+// runVerify proves one plan.
+func runVerify(ctx context.Context, out io.Writer, o verifyOptions) error {
+	if err := o.check(); err != nil {
+		return badInput(err)
+	}
+	p, err := readPlan(o.plan)
+	if err != nil {
+		return badInput(err)
+	}
+	small := verify.Shrink(p)
+	if err := parallel.Check(small); err != nil {
+		return badInput(inFile(o.plan, err))
+	}
+	proof := proof{full: p, small: small, static: verify.Check(p)}
+	if proof.report, err = verify.Run(ctx, small, verify.Options{Steps: o.steps}); err != nil {
+		return err
+	}
+	if o.json {
+		err = proof.printJSON(out)
+	} else {
+		err = proof.print(out)
+	}
+	return errors.Join(err, proof.verdict())
+}
+
+// proof is what was found about a plan.
+type proof struct {
+	full, small plan.Plan
+	static      verify.Static
+	report      *verify.Report
+}
+
+// verdict is nil when all is equal, and else an error that says what is not.
+func (p proof) verdict() error { return errors.Join(p.static.Fault, p.report.Verdict()) }
