@@ -104,28 +104,48 @@ func (g *Groups) Join(name string, ranks []int) (*comm.Group, error) {
 }
 
 // JoinGroups makes the groups of a rank on a mesh; those of one member are nil.
-func JoinGroups(e comm.Endpoint, m mesh.Mesh) (g Groups, err error) {
-	g.endpoint = e
-	for _, one := range []struct {
-		group **comm.Group
-		name  string
-		axes  mesh.Axes
-	}{
+func JoinGroups(e comm.Endpoint, m mesh.Mesh) (Groups, error) {
+	g := Groups{endpoint: e}
+	err := join(e, m, []membership{
 		{&g.Data, "data", mesh.DenseData},
 		{&g.ExpertData, "expert-data", mesh.ExpertData},
 		{&g.Tensor, "tensor", mesh.Of(mesh.TP)},
 		{&g.Context, "context", mesh.Of(mesh.CP)},
 		{&g.Expert, "expert", mesh.Of(mesh.EP)},
 		{&g.Pipeline, "pipeline", mesh.Of(mesh.PP)},
-	} {
+	})
+	return g, err
+}
+
+// Second is g with groups of its own, of the same ranks, wherever layers communicate: for a goroutine of the rank that
+// runs a backward while another one runs a forward. Operations of one group would have to be called in the same order on
+// every rank, and those of two goroutines are not.
+func (g Groups) Second(m mesh.Mesh) (Groups, error) {
+	err := join(g.endpoint, m, []membership{
+		{&g.Tensor, "tensor of backward", mesh.Of(mesh.TP)},
+		{&g.Context, "context of backward", mesh.Of(mesh.CP)},
+		{&g.Expert, "expert of backward", mesh.Of(mesh.EP)},
+	})
+	return g, err
+}
+
+// membership is a group that a rank joins.
+type membership struct {
+	group **comm.Group
+	name  string
+	axes  mesh.Axes
+}
+
+func join(e comm.Endpoint, m mesh.Mesh, all []membership) (err error) {
+	for _, one := range all {
 		if m.Size(one.axes) == 1 {
 			continue
 		}
 		if *one.group, err = e.Group(one.name, m.Group(e.Rank(), one.axes)); err != nil {
-			return g, err
+			return err
 		}
 	}
-	return g, nil
+	return nil
 }
 
 // yield lets the rank's other goroutines compute, such as a bucket's reduction.

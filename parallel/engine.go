@@ -66,6 +66,9 @@ func New(end comm.Endpoint, p plan.Plan, o Options) (*Engine, error) {
 	if err := e.join(); err != nil {
 		return e, err
 	}
+	if p.Offload == plan.OffloadActivations {
+		e.rank.Host = &nn.Host{Arena: tensor.NewArena(tensor.ArenaOptions{})}
+	}
 	e.rank.Dev = o.Device(arena)
 	return e, e.build()
 }
@@ -97,6 +100,7 @@ func (e *Engine) build() error {
 	e.pipeline = pipe
 	e.model, err = nn.Build(r, p.Model.Config, nn.Options{
 		Sequence: p.Workload.Sequence, Chunks: pipe.stages(p.StageLayers()), Head: pipe.head(),
+		Recompute: recomputeOf(p.Recompute),
 	})
 	if err != nil {
 		return err
@@ -122,6 +126,9 @@ func (e *Engine) Close() {
 		e.rank.Dev.Close()
 	}
 	e.rank.Arena.Close()
+	if e.rank.Host != nil {
+		e.rank.Host.Arena.Close()
+	}
 }
 
 // Rank is where the layers run.
@@ -178,8 +185,6 @@ func Check(p plan.Plan) error {
 	}
 	l := p.Layout
 	refuse(l.Degrees[mesh.EP] > 1, "expert parallelism", "use ep 1")
-	refuse(p.Recompute.Kind != plan.KeepAll, "recompute", "use none")
-	refuse(p.Offload != plan.NoOffload, "offload", "use none")
 	refuse(l.Zero.Stage > plan.ShardOptimizer, "zero.stage "+l.Zero.Stage.String(), "use 0")
 	refuse(l.Zero.Reduce == plan.Server, "zero.reduce server", "use overlap or naive")
 	return errors.Join(faults...)

@@ -17,7 +17,7 @@ import (
 const small = `
 version: 1
 model: {architecture: llama, layers: 8, hidden: 16, heads: 4, kv_heads: 2, head_dim: 4, ffn: 24, vocab: 259, context: 64, tie_embeddings: false}
-workload: {sequence: 16, global_batch: 16, steps: 3}
+workload: {sequence: 8, global_batch: 16, steps: 2}
 cluster: {preset: this-machine}
 micro_batch: 1
 precision: fp64
@@ -142,6 +142,11 @@ func floats(t *tensor.Tensor) []float64 { return t.F64() }
 // TestLayouts holds every layout to what one rank computes.
 func TestLayouts(t *testing.T) {
 	want := train(t, small)
+	for _, extra := range []string{"recompute: selective", "recompute: full", "recompute: {every: 2}", "offload: activations"} {
+		t.Run(extra, func(t *testing.T) {
+			compare(t, want, train(t, small+"layout: {pp: 2, cp: 2, tp: 2, pipeline: {schedule: zb-h1}}\n"+extra+"\n"))
+		})
+	}
 	for _, layout := range []string{
 		"{dp: 2}",
 		"{tp: 2}",
@@ -158,6 +163,7 @@ func TestLayouts(t *testing.T) {
 		"{pp: 2, pipeline: {schedule: zb-v}}",
 		"{pp: 4, pipeline: {schedule: zb-v}}",
 		"{pp: 2, pipeline: {schedule: dualpipe-v}}",
+		"{pp: 2, tp: 2, cp: 2, sequence_parallel: true, pipeline: {schedule: dualpipe-v}}",
 		"{dp: 2, tp: 2, pp: 2, cp: 2, sequence_parallel: true, pipeline: {schedule: 1f1b}}",
 	} {
 		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, small+"layout: "+layout+"\n")) })

@@ -8,6 +8,7 @@ const (
 	Forward Phase = iota
 	Backward
 	WeightGradient // put off by the schedule
+	Both           // a forward and a backward of two micro-batches at once
 	Receiving      // waiting for a neighbouring stage
 	Sending        // at the end of a step: the neighbours have not taken everything yet
 	Reducing
@@ -18,7 +19,7 @@ const (
 // String is the name in errors and on the timeline.
 func (p Phase) String() string {
 	return [...]string{
-		Forward: "forward", Backward: "backward", WeightGradient: "weight gradient", Receiving: "receive", Sending: "send",
+		Forward: "forward", Backward: "backward", WeightGradient: "weight gradient", Both: "forward and backward", Receiving: "receive", Sending: "send",
 		Reducing: "gradient reduction", Norming: "gradient norm", Updating: "optimizer",
 	}[p]
 }

@@ -19,6 +19,11 @@ type pipeline struct {
 	actions []schedule.Action
 	final   []int // by chunk: index of the action that completes its gradients
 
+	// second has the groups of the backward of a pair, which runs in a goroutine of its own; nil where the halves of a pair
+	// have no communication to hide behind each other.
+	second *nn.Groups
+	other  chan error // the backward's end
+
 	activations, gradients *comm.Group // two streams of messages between the stages; nil for a pipeline of one rank
 
 	flights  [][]flight // by chunk and micro-batch
@@ -95,11 +100,14 @@ func completes(a schedule.Action) (chunk int, ok bool) {
 	return 0, false
 }
 
-// join makes the groups of the two streams.
+// join makes the groups of the two streams, and of the backward of pairs.
 func (l *pipeline) join() (err error) {
 	r := l.engine.rank
 	if r.Groups.Pipeline == nil {
 		return nil
+	}
+	if err := l.joinSecond(); err != nil {
+		return err
 	}
 	ranks := r.Groups.Pipeline.Ranks()
 	if l.activations, err = l.engine.end.Group("pipeline activations", ranks); err != nil {
@@ -170,10 +178,12 @@ func (l *pipeline) act(i int, a schedule.Action) error {
 	switch a.Op {
 	case schedule.Forward:
 		l.post(i)
+		l.engine.enter(Forward)
 		l.forward(a.Micro, a.Chunk)
 	case schedule.Backward, schedule.Input, schedule.Weight:
 		l.post(i)
-		l.backward(schedule.Half{Op: a.Op, Micro: a.Micro, Chunk: a.Chunk}, l.ready(i, a.Chunk))
+		l.engine.enter(phaseOf(a.Op))
+		l.backward(l.rank, schedule.Half{Op: a.Op, Micro: a.Micro, Chunk: a.Chunk}, l.ready(i, a.Chunk))
 	case schedule.Pair:
 		l.post(i)
 		return l.pair(a, l.ready(i, a.With.Chunk))
@@ -206,9 +216,16 @@ func (l *pipeline) ready(action, chunk int) nn.Ready {
 	return nil
 }
 
+// phaseOf is the phase of a backward or one of its halves.
+func phaseOf(op schedule.Op) Phase {
+	if op == schedule.Weight {
+		return WeightGradient
+	}
+	return Backward
+}
+
 // forward runs a stage on a micro-batch and hands the result on.
 func (l *pipeline) forward(micro, chunk int) {
-	l.engine.enter(Forward)
 	f := &l.flights[chunk][micro]
 	f.y, f.pass = l.engine.model.Chunks[chunk].Forward(l.rank, &l.engine.batches.micro[micro], f.x)
 	f.x = nil
@@ -218,18 +235,15 @@ func (l *pipeline) forward(micro, chunk int) {
 }
 
 // backward runs a stage's backward, or one of its halves, and hands the gradient of the input on.
-func (l *pipeline) backward(h schedule.Half, ready nn.Ready) {
+func (l *pipeline) backward(r *nn.Rank, h schedule.Half, ready nn.Ready) {
 	f, c := &l.flights[h.Chunk][h.Micro], l.engine.model.Chunks[h.Chunk]
 	switch h.Op {
 	case schedule.Backward:
-		l.engine.enter(Backward)
-		f.dx = c.Backward(l.rank, f.dy, f.pass, ready)
+		f.dx = c.Backward(r, f.dy, f.pass, ready)
 	case schedule.Input:
-		l.engine.enter(Backward)
-		f.dx = c.BackwardInput(l.rank, f.dy, f.pass)
+		f.dx = c.BackwardInput(r, f.dy, f.pass)
 	case schedule.Weight:
-		l.engine.enter(WeightGradient)
-		c.BackwardWeight(l.rank, f.pass, ready)
+		c.BackwardWeight(r, f.pass, ready)
 		return
 	case schedule.Forward, schedule.Pair, schedule.SendActivation, schedule.RecvActivation, schedule.SendGradient, schedule.RecvGradient:
 		return
@@ -238,11 +252,4 @@ func (l *pipeline) backward(h schedule.Half, ready nn.Ready) {
 	if before, ok := l.route.Previous(schedule.Place{Rank: l.at, Chunk: h.Chunk}); ok && before.Rank == l.at {
 		l.flights[before.Chunk][h.Micro].dy, f.dx = f.dx, nil
 	}
-}
-
-// pair runs a forward and a backward of two micro-batches, one after the other.
-func (l *pipeline) pair(a schedule.Action, ready nn.Ready) error {
-	l.forward(a.Micro, a.Chunk)
-	l.backward(a.With, ready)
-	return nil
 }
