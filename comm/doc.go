@@ -70,6 +70,11 @@
 // Operations that were started and not waited for end with Close: memory must outlive it. A mismatch blames the first
 // rank that differs from the majority and quotes both sides.
 //
+// Nobody polls a clock or waits for a time to pass: the local engine keeps the failure in one pointer that is set once, and who
+// sets it then broadcasts on every condition that a rank can sleep on (meetings of groups, queues of collectives, pairs that
+// exchange messages); who is awake looks at the pointer each time it looks for the others. So the time from a failure to
+// the last rank's return is that of waking goroutines, and under fake time it is nothing (TestFailureAtOnce).
+//
 // A rank that never comes is not an error here: it hangs the others until the context ends.
 //
 // # Engines and decorators

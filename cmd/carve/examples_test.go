@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"carve/plan"
+	"carve/train"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestExamples runs every plan of examples/ for a few steps, and holds that it prints what want.txt has, and that the modes of
+// data parallelism give the same bytes.
+func TestExamples(t *testing.T) {
+	plans, err := filepath.Glob("../../examples/*/*.yaml")
+	if err != nil || len(plans) < 6 {
+		t.Fatalf("%d plans, %v", len(plans), err)
+	}
+	t.Setenv("CARVE_CACHE", t.TempDir())
+	runs := t.TempDir()
+	for _, path := range plans {
+		name := strings.TrimPrefix(path, "../../examples/")
+		t.Run(name, func(t *testing.T) {
+			got := trainExample(t, path, filepath.Join(runs, name))
+			want, err := os.ReadFile(filepath.Join(filepath.Dir(path), "want.txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(want)) {
+				if !strings.Contains(got, strings.TrimSpace(line)) {
+					t.Errorf("%q is not in\n%s", line, got)
+				}
+			}
+		})
+	}
+	const model = "checkpoints/step-00000003/model-00000.safetensors"
+	bucketed, err := os.ReadFile(filepath.Join(runs, "data-parallel", "bucketed.yaml", model))
+	if err != nil {
+		t.Fatal(err)
+	}
+	naive, err := os.ReadFile(filepath.Join(runs, "data-parallel", "naive.yaml", model))
+	if err != nil || !bytes.Equal(bucketed, naive) {
+		t.Errorf("bucketed and naive reduction give different models, or none: %v", err)
+	}
+}
+
+// trainExample trains a plan for three steps and returns what it prints. The source of Go takes long to prepare: where it
+// is asked for, a folder of this repository stands in.
+func trainExample(t *testing.T, path, out string) string {
+	t.Helper()
+	args := []string{"train", "--plan", path, "--steps", "3", "--cores", "1", "--out", out}
+	if strings.Contains(path, "/default/") {
+		args = append(args, "--data", "../../nn")
+	}
+	var text bytes.Buffer
+	if code := execute(args, strings.NewReader(""), &text, &text); code != exitDone {
+		t.Fatalf("carve %v: exit code %d\n%s", args, code, &text)
+	}
+	return text.String()
+}
+
+// TestExampleIsTheDefault holds that the default run that is written out is the default run.
+func TestExampleIsTheDefault(t *testing.T) {
+	p, err := readPlan("../../examples/default/plan.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(plan.Encode(train.DefaultPlan(2))), string(plan.Encode(p))); diff != "" {
+		t.Error(diff)
+	}
+}
