@@ -30,9 +30,9 @@ type Meta struct {
 type MetaOptions struct {
 	// Now counts what the rank does besides; a transfer is stamped with it. nil means always 0.
 	Now func() int
-	// Record is told of every operation when it was waited for, or, if nobody has by then, when the endpoint is closed.
-	// nil means nobody is.
-	Record func(Transfer)
+	// Issue is told of every operation when it is issued, and Wait when it was waited for, or, if nobody has by then, when
+	// the endpoint is closed. nil means nobody is.
+	Issue, Wait func(Transfer)
 }
 
 // Transfer is one operation of one rank as a [Meta] endpoint records it.
@@ -45,8 +45,8 @@ type Transfer struct {
 	DType  tensor.DType
 	Bytes  unit.Bytes // [Call.Size]
 	Mode   CallMode
-	// Issued and Waited are [MetaOptions].Now when the operation was issued, and when it was first waited for. What lies
-	// between can hide it.
+	// Issued and Waited are [MetaOptions].Now when the operation was issued, and when it was first waited for; before that
+	// both are the same. What lies between can hide it.
 	Issued, Waited int
 }
 
@@ -88,8 +88,11 @@ func NewMeta(rank, size int, o MetaOptions) (*Meta, error) {
 	if o.Now == nil {
 		o.Now = func() int { return 0 }
 	}
-	if o.Record == nil {
-		o.Record = func(Transfer) {}
+	if o.Issue == nil {
+		o.Issue = func(Transfer) {}
+	}
+	if o.Wait == nil {
+		o.Wait = func(Transfer) {}
 	}
 	return &Meta{rank: rank, size: size, token: NewToken(), options: o, groups: map[string]*metaCarrier{}}, nil
 }

@@ -17,30 +17,26 @@ type metaCarrier struct {
 
 // Do implements [Carrier].
 func (c *metaCarrier) Do(call Call) error {
-	t, err := c.issue(&call)
+	t, err := c.issue(&call, Blocking)
 	if err != nil {
 		return err
 	}
-	c.finished(&call)
-	t.Mode = Blocking
-	c.owner.options.Record(t)
+	c.owner.options.Wait(t)
 	return nil
 }
 
 // Start implements [Carrier].
 func (c *metaCarrier) Start(call Call) Work {
-	t, err := c.issue(&call)
+	t, err := c.issue(&call, Started)
 	if err != nil {
 		return NewWork(failedWork{err}, 0)
 	}
-	c.finished(&call)
-	t.Mode = Started
 	c.flights = append(c.flights, t)
 	return NewWork(c, uint64(t.Number))
 }
 
-// issue checks a call and makes its record.
-func (c *metaCarrier) issue(call *Call) (Transfer, error) {
+// issue checks a call, makes its record and carries it out: only who listens hears of it.
+func (c *metaCarrier) issue(call *Call, mode CallMode) (Transfer, error) {
 	m := c.owner
 	err := m.Err()
 	if err == nil {
@@ -54,17 +50,15 @@ func (c *metaCarrier) issue(call *Call) (Transfer, error) {
 	now := m.options.Now()
 	s := call.Signature(c.group.Size())
 	t := Transfer{
-		Group: c.group, Number: c.issued, Op: call.Op, Reduce: s.Reduce, Peer: call.Peer, DType: s.DType,
+		Group: c.group, Mode: mode, Number: c.issued, Op: call.Op, Reduce: s.Reduce, Peer: call.Peer, DType: s.DType,
 		Bytes: unit.Bytes(call.Size(c.group.Size())), Issued: now, Waited: now,
 	}
 	c.issued++
-	return t, nil
-}
-
-func (c *metaCarrier) finished(call *Call) {
+	m.options.Issue(t)
 	if call.Listener != nil {
 		call.Listener.Finished(call.Cookie)
 	}
+	return t, nil
 }
 
 // Await implements [Awaiter].
@@ -76,7 +70,7 @@ func (c *metaCarrier) Await(ticket uint64) error {
 	t := c.flights[i]
 	c.flights = slices.Delete(c.flights, i, i+1)
 	t.Waited = c.owner.options.Now()
-	c.owner.options.Record(t)
+	c.owner.options.Wait(t)
 	return nil
 }
 
@@ -87,7 +81,7 @@ func (c *metaCarrier) Done(uint64) bool { return true }
 func (c *metaCarrier) abandon() (left []error) {
 	for _, t := range c.flights {
 		t.Mode = Abandoned
-		c.owner.options.Record(t)
+		c.owner.options.Wait(t)
 		left = append(left, fmt.Errorf("comm: operation %d of group %q, %v, was started on rank %d and never waited for", t.Number, c.group.name, t.Op, c.owner.rank))
 	}
 	c.flights = nil

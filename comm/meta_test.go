@@ -77,7 +77,7 @@ func TestMetaCountsAsObserved(t *testing.T) {
 	}
 	for rank := range n {
 		var log []comm.Transfer
-		m, err := comm.NewMeta(rank, n, comm.MetaOptions{Record: func(t comm.Transfer) { log = append(log, t) }})
+		m, err := comm.NewMeta(rank, n, comm.MetaOptions{Wait: func(t comm.Transfer) { log = append(log, t) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,9 +107,11 @@ func sumTransfers(log []comm.Transfer) map[comm.Op][2]int {
 
 // TestMetaStamps holds what a record says of hiding.
 func TestMetaStamps(t *testing.T) {
-	now := 0
+	now, issued := 0, 0
 	var log []comm.Transfer
-	m, err := comm.NewMeta(3, 5, comm.MetaOptions{Now: func() int { return now }, Record: func(t comm.Transfer) { log = append(log, t) }})
+	m, err := comm.NewMeta(3, 5, comm.MetaOptions{
+		Now: func() int { return now }, Issue: func(comm.Transfer) { issued++ }, Wait: func(t comm.Transfer) { log = append(log, t) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,8 +144,8 @@ func TestMetaStamps(t *testing.T) {
 		{1, 0, 4, comm.AllReduce, comm.Started, 20}, {2, 4, 0, comm.Send, comm.Blocking, 20},
 		{0, 0, 4, comm.AllReduce, comm.Started, 20}, {3, 4, 0, comm.Recv, comm.Abandoned, 20},
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	if !slices.Equal(got, want) || issued != len(want) {
+		t.Errorf("got %v, want %v; %d issued", got, want, issued)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"carve/nn"
 	"carve/optim"
 	"carve/plan"
+	"carve/schedule"
 	"carve/tensor"
-	"carve/unit"
 )
 
 // Options say how a rank runs. Zero values choose defaults.
@@ -18,10 +18,12 @@ type Options struct {
 	// Device makes the rank's device; nil means the cpu with Threads threads.
 	Device  func(*tensor.Arena) tensor.Device
 	Threads int
-	// ArenaLimit bounds the rank's memory; 0 means no bound.
-	ArenaLimit unit.Bytes
+	// Arena is how the rank's memory behaves: a limit, or none at all for a run that is only recorded.
+	Arena tensor.ArenaOptions
 	// Enter is told what the rank does from now on; nil means nobody is.
 	Enter func(Phase)
+	// Act is told of every action of the schedule before it; nil means nobody is.
+	Act func(schedule.Action)
 	// Reduced is called in every step when the gradients are complete, before the norm and the update; nil means nobody is.
 	Reduced func()
 }
@@ -48,6 +50,9 @@ func New(end comm.Endpoint, p plan.Plan, o Options) (*Engine, error) {
 	if o.Enter == nil {
 		o.Enter = func(Phase) {}
 	}
+	if o.Act == nil {
+		o.Act = func(schedule.Action) {}
+	}
 	if o.Reduced == nil {
 		o.Reduced = func() {}
 	}
@@ -58,7 +63,7 @@ func New(end comm.Endpoint, p plan.Plan, o Options) (*Engine, error) {
 	if err := Check(p); err != nil {
 		return e, err
 	}
-	arena := tensor.NewArena(tensor.ArenaOptions{Limit: o.ArenaLimit})
+	arena := tensor.NewArena(o.Arena)
 	e.rank = &nn.Rank{
 		Arena: arena, Token: end.Token(), DType: DType(p.Precision), Seed: p.Seed,
 		SequenceParallel: p.Layout.SequenceParallel, Context: contextOf(p.Layout.Context),

@@ -166,6 +166,7 @@ func (l *pipeline) loss() (sum float64) {
 func (l *pipeline) run(r *nn.Rank, listener nn.Ready) error {
 	l.rank, l.listener, l.posted = r, listener, 0
 	for i, a := range l.actions {
+		l.engine.options.Act(a)
 		if err := l.act(i, a); err != nil {
 			return fmt.Errorf("parallel: %v of pipeline rank %d: %w", a, l.at, err)
 		}

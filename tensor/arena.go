@@ -70,6 +70,8 @@ type ArenaOptions struct {
 	Poison bool
 	// Chunk is the least that is taken from the system at once; 0 is 64 MiB.
 	Chunk unit.Bytes
+	// Watch hears of every tensor that takes memory; nil means nobody does.
+	Watch Watcher
 }
 
 // Arena is the memory of one rank. Its methods may be called by any goroutine of the rank.
@@ -77,6 +79,7 @@ type Arena struct {
 	meta   bool
 	limit  unit.Bytes
 	poison bool
+	watch  Watcher // nil for none
 
 	mu     sync.Mutex // guards what follows
 	live   Usage
@@ -95,7 +98,7 @@ func NewArena(o ArenaOptions) *Arena {
 	if o.Chunk == 0 {
 		o.Chunk = chunkSize
 	}
-	return &Arena{meta: o.Meta, limit: o.Limit, poison: o.Poison, heap: heap{chunk: int(o.Chunk)}}
+	return &Arena{meta: o.Meta, limit: o.Limit, poison: o.Poison, watch: o.Watch, heap: heap{chunk: int(o.Chunk)}}
 }
 
 // Close returns the memory to the system; every tensor of the arena is dead after it.
@@ -139,7 +142,11 @@ func (a *Arena) New(c Category, d DType, dims ...int) *Tensor {
 	if b != nil {
 		t.data = b.pointer()
 	}
+	t.number = a.events
 	a.link(t)
+	if a.watch != nil {
+		a.watch.Took(t.allocation(a.owner))
+	}
 	return t
 }
 
@@ -238,6 +245,9 @@ func (a *Arena) free(t *Tensor) {
 // release unlinks an owning tensor, uncounts it and returns its block. The caller holds mu.
 func (a *Arena) release(t *Tensor) {
 	bytes := unit.Bytes(t.Bytes())
+	if a.watch != nil {
+		a.watch.Gave(t.allocation(a.owner))
+	}
 	a.live[t.category] -= bytes
 	a.total -= bytes
 	if t.prev != nil {

@@ -22,6 +22,7 @@ type Tensor struct {
 	block    *block // nil for views, on meta and for tensors without elements
 	view     bool
 	freed    bool
+	number   int     // of the allocation in its arena, from 1
 	prev     *Tensor // the arena's list of live tensors
 	next     *Tensor // the same list, or the list of spare headers
 }

@@ -12,6 +12,7 @@ import (
 	"carve/optim"
 	"carve/parallel"
 	"carve/plan"
+	"carve/tensor"
 	"carve/unit"
 )
 
@@ -53,7 +54,7 @@ type place struct {
 func (w *worker) build() (err error) {
 	w.enter(building)
 	w.engine, err = parallel.New(w.end, w.plan, parallel.Options{
-		Threads: w.job.threads, ArenaLimit: w.job.arenaLimit, Enter: w.enterPhase,
+		Threads: w.job.threads, Arena: tensor.ArenaOptions{Limit: w.job.arenaLimit}, Enter: w.enterPhase,
 	})
 	if err != nil {
 		return err
