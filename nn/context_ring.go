@@ -2,6 +2,7 @@ package nn
 
 import (
 	"carve/comm"
+	"carve/mesh"
 	"carve/tensor"
 )
 
@@ -48,12 +49,17 @@ func (p *blocks) pack(kv *tensor.Tensor) {
 	p.r.Dev.CopyColumns(p.values(kv), p.l.value(p.s.qkv))
 }
 
-// operation is attention to one block. Its masks are views, which release frees.
+// operation is attention to one block. Its masks are views, which release frees. Positions rise within a rank, so that
+// among its own rows the mask is that of row numbers, which the device does faster; and contiguous keys that are visible at
+// all are so for every query.
 func (p *blocks) operation(kv *tensor.Tensor, owner int) tensor.Attention {
 	q := p.l.sequences
 	op := p.l.operation(p.s, p.qk)
 	op.K, op.V = p.keys(kv), p.values(kv)
-	op.QueryPos, op.KeyPos = share(q.positions, q.degree, q.at), share(q.positions, q.degree, owner)
+	op.Causal = owner == q.at || q.balance == mesh.Zigzag
+	if owner != q.at || op.Dropout.Rate > 0 { // which needs to know the places
+		op.QueryPos, op.KeyPos = share(q.positions, q.degree, q.at), share(q.positions, q.degree, owner)
+	}
 	if p.docs != nil {
 		op.QueryDoc, op.KeyDoc = share(p.docs, q.degree, q.at), share(p.docs, q.degree, owner)
 	}

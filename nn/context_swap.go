@@ -1,6 +1,9 @@
 package nn
 
-import "carve/tensor"
+import (
+	"carve/mesh"
+	"carve/tensor"
+)
 
 // swap is attention with heads exchanged for positions (DeepSpeed-Ulysses, Jacobs et al., arXiv 2309.14509): between two
 // all-to-alls a rank has all positions of A/CP query heads and of the key-value heads that they read. Rows of a
@@ -107,7 +110,9 @@ func (x *swap) forward(qk *tensor.Tensor) {
 func (x *swap) operation(out tensor.Columns) tensor.Attention {
 	op := x.l.operation(x.s, x.s.swapped)
 	op.Out, op.Q, op.K, op.V = out, x.query(x.s.swapped), x.key(x.s.swapped), x.value(x.s.swapped)
-	op.QueryPos, op.KeyPos = x.l.sequences.positions, x.l.sequences.positions
+	if q := x.l.sequences; q.balance != mesh.Contiguous { // the rows of which lie in order
+		op.QueryPos, op.KeyPos = q.positions, q.positions
+	}
 	op.QueryDoc, op.KeyDoc = x.docs, x.docs
 	op.Dropout.Head += x.l.sequences.at * x.head
 	return op

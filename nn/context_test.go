@@ -69,6 +69,21 @@ func TestContextEqualsOneRank(t *testing.T) {
 	}
 }
 
+// TestContextRecompute runs every kind where attention or whole blocks are computed again in the backward.
+func TestContextRecompute(t *testing.T) {
+	j := contextJob()
+	j.documents = halves
+	for _, kind := range []nn.Recompute{nn.Selective, nn.FullBlock} {
+		j.options.Recompute = func(int) nn.Recompute { return kind }
+		for _, norm := range []model.QKNorm{model.NoQKNorm, model.HeadQKNorm} {
+			j.config.QKNorm = norm
+			for _, c := range []nn.Context{ring(mesh.Contiguous), gather(mesh.Zigzag), swap(mesh.Zigzag)} {
+				j.compareWithOne(t, contexts(2, 1, 1, c))
+			}
+		}
+	}
+}
+
 func TestContextFamilies(t *testing.T) {
 	for _, f := range families() {
 		j := job{config: f.config, sequences: 3, length: 8, documents: halves}
