@@ -77,7 +77,7 @@ func Check(p plan.Plan) error {
 		}
 	}
 	l := p.Layout
-	for _, a := range []mesh.Axis{mesh.TP, mesh.PP, mesh.CP, mesh.EP} {
+	for _, a := range []mesh.Axis{mesh.TP, mesh.PP, mesh.EP} {
 		refuse(l.Degrees[a] > 1, "layout.%v %d is planned but not run yet; use %v 1 and more dp", a, l.Degrees[a], a)
 	}
 	refuse(l.Zero.Stage > plan.ShardOptimizer, "layout.zero.stage %v is planned but not run yet; use stage 0", l.Zero.Stage)

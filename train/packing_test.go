@@ -26,7 +26,7 @@ func manyDocuments(t testing.TB) string {
 	return path
 }
 
-// TestPackingIsTheSameOnEveryLayout trains and validates on packed documents, on one rank and over data ranks.
+// TestPackingIsTheSameOnEveryLayout trains and validates on packed documents, on one rank and over data and context ranks.
 func TestPackingIsTheSameOnEveryLayout(t *testing.T) {
 	p := smallPlan(t, 6)
 	p.Workload.Data = []plan.Source{{Path: manyDocuments(t), Weight: 1, Kind: plan.JSONL}}
@@ -41,7 +41,7 @@ func TestPackingIsTheSameOnEveryLayout(t *testing.T) {
 	}
 	one := mesh.Degrees{1, 1, 1, 1, 1}
 	want := run(plan.ByDocument, one)
-	got := run(plan.ByDocument, mesh.Degrees{2, 1, 1, 1, 1})
+	got := run(plan.ByDocument, mesh.Degrees{mesh.DP: 2, mesh.TP: 1, mesh.PP: 1, mesh.CP: 2, mesh.EP: 1})
 	joined := run(plan.NoPacking, one)
 	differs := false
 	for i, w := range want {
