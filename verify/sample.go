@@ -14,8 +14,8 @@ type samples struct {
 	batches []batch // by step
 }
 
-// batch is a global batch.
-type batch struct{ tokens, targets []int32 } // [G S]
+// batch is a global batch. Documents, and positions in them, are used where the plan packs by document.
+type batch struct{ tokens, targets, positions, documents []int32 } // [G S]
 
 // uncounted is one in how many targets does not count (-1).
 const uncounted = 8
@@ -28,10 +28,14 @@ func newSamples(p plan.Plan, steps int) *samples {
 	return s
 }
 
+// ending is one in how many tokens is the last of a packed document.
+const ending = 5
+
 // make draws the batch of a step. A target is the next token, but for those that do not count.
 func (s *samples) make(step int) batch {
 	rows, length, vocab := s.plan.Workload.GlobalBatch, s.plan.Workload.Sequence, uint64(s.plan.Model.Config.Vocab)
-	b := batch{tokens: make([]int32, rows*length), targets: make([]int32, rows*length)}
+	ids := func() []int32 { return make([]int32, rows*length) }
+	b := batch{tokens: ids(), targets: ids(), positions: ids(), documents: ids()}
 	for row := range rows {
 		stream := nn.Key(s.plan.Seed, fmt.Sprintf("sample %d of step %d", row, step))
 		next := int32(mix(stream) % vocab)
@@ -44,8 +48,33 @@ func (s *samples) make(step int) batch {
 				b.targets[at] = -1
 			}
 		}
+		if s.plan.Workload.Packing == plan.ByDocument {
+			b.pack(stream, row*length, (row+1)*length)
+		}
 	}
 	return b
+}
+
+// pack cuts the sample from lo to hi into documents.
+func (b *batch) pack(stream uint64, lo, hi int) {
+	start, document := lo, int32(0)
+	for at := lo; at < hi; at++ {
+		b.positions[at], b.documents[at] = int32(at-start), document
+		if mix(stream^uint64(at))%ending == 0 {
+			b.targets[at] = -1
+			start, document = at+1, document+1
+		}
+	}
+}
+
+// counted is the number of targets of a step that count.
+func (b *batch) counted() (n int64) {
+	for _, t := range b.targets {
+		if t >= 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // mix is the finalizer of splitmix64: random bits of a counter.
@@ -61,4 +90,9 @@ func (s *samples) fill(e *parallel.Engine, step int) {
 	b, n := s.batches[step], len(e.Tokens())
 	copy(e.Tokens(), b.tokens[e.Data()*n:])
 	copy(e.Targets(), b.targets[e.Data()*n:])
+	if e.Documents() != nil {
+		copy(e.Positions(), b.positions[e.Data()*n:])
+		copy(e.Documents(), b.documents[e.Data()*n:])
+	}
+	e.SetTargets(b.counted())
 }

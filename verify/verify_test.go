@@ -1,6 +1,7 @@
 package verify_test
 
 import (
+	"strings"
 	"testing"
 
 	"carve/plan"
@@ -52,5 +53,20 @@ func TestEqual(t *testing.T) {
 				t.Errorf("failure %v; %v %s of step %d differs by %.1e on rank %d", r.Failure, w.Kind, w.Name, w.Step, w.Error, w.Rank)
 			}
 		})
+	}
+}
+
+// TestPacked proves kinds of the context axis on packed documents.
+func TestPacked(t *testing.T) {
+	packed := strings.Replace(llama, "sequence: 16", "sequence: 16, packing: documents", 1)
+	for _, layout := range []string{
+		"{cp: 4}",
+		"{cp: 2, tp: 2, context: {kind: all-gather, balance: contiguous}}",
+		"{dp: 2, cp: 2, context: {kind: all-to-all}}",
+	} {
+		if r := run(t, read(t, packed, layout)); !r.OK() {
+			w := r.Worst()
+			t.Errorf("%s: failure %v; %v %s of step %d differs by %.1e on rank %d", layout, r.Failure, w.Kind, w.Name, w.Step, w.Error, w.Rank)
+		}
 	}
 }
