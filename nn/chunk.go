@@ -21,6 +21,7 @@ type Chunk struct {
 // Pass is a micro-batch under way in a chunk: what its forward left for its backward.
 type Pass struct {
 	chunk *Chunk
+	batch *Batch
 	saved []Saved      // of every layer in order
 	later []weightGrad // products that BackwardInput left for BackwardWeight, from the last unit to the first
 	unit  int          // of the chunk, whose layers' products are being put off
@@ -90,6 +91,7 @@ func (c *Chunk) begin(b *Batch, mode Mode) {
 func (c *Chunk) Forward(r *Rank, b *Batch, x *tensor.Tensor) (y *tensor.Tensor, p *Pass) {
 	c.begin(b, Train)
 	p = c.pass()
+	p.batch = b
 	for _, u := range c.Units {
 		u.open(r, u.forward())
 		before := len(p.saved)
@@ -114,7 +116,7 @@ func (c *Chunk) forward(r *Rank, u *Unit, b *Batch, x *tensor.Tensor, p *Pass) *
 		var s Saved
 		x, s = l.Forward(r, b, x)
 		p.saved = append(p.saved, s)
-		r.inspector.look(l.Name(), "output", x)
+		r.look(b, l.Name(), Output, x)
 		r.yield()
 	}
 	return x
@@ -206,7 +208,7 @@ func (c *Chunk) backward(r *Rank, u *Unit, dy *tensor.Tensor, p *Pass, phase Pha
 		s := p.saved[last]
 		p.saved = p.saved[:last]
 		dy = l.Backward(r, dy, s)
-		r.inspector.look(l.Name(), "input gradient", dy)
+		r.look(p.batch, l.Name(), InputGradient, dy)
 		r.yield()
 	}
 	u.shut(r, u.backward(phase))

@@ -37,6 +37,8 @@ type Rank struct {
 	Host *Host
 	// Keeper lends units what they need while they run; nil means that the model has it all.
 	Keeper Keeper
+	// Observer is shown what passes between the layers; nil means that nobody looks.
+	Observer Observer
 
 	flights   *flights   // spare ones; Build makes it
 	later     *Pass      // that takes products which are put off; nil when none are

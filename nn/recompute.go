@@ -59,7 +59,7 @@ func (c *Chunk) discard(r *Rank, u *Unit, b *Batch, x *tensor.Tensor, p *Pass) *
 	b.Mode = Discard
 	for _, l := range u.Layers {
 		x, _ = l.Forward(r, b, x)
-		r.inspector.look(l.Name(), "output", x)
+		r.look(b, l.Name(), Output, x)
 		r.yield()
 	}
 	b.Mode = Train

@@ -26,6 +26,8 @@ type Options struct {
 	Act func(schedule.Action)
 	// Reduced is called in every step when the gradients are complete, before the norm and the update; nil means nobody is.
 	Reduced func()
+	// Observer is shown what passes between the layers; nil means that nobody looks.
+	Observer nn.Observer
 }
 
 // Engine is one rank's part of a job. One goroutine uses it, the one that holds the rank's compute token.
@@ -65,7 +67,7 @@ func New(end comm.Endpoint, p plan.Plan, o Options) (*Engine, error) {
 	}
 	arena := tensor.NewArena(o.Arena)
 	e.rank = &nn.Rank{
-		Arena: arena, Token: end.Token(), DType: DType(p.Precision), Seed: p.Seed,
+		Arena: arena, Token: end.Token(), DType: DType(p.Precision), Seed: p.Seed, Observer: o.Observer,
 		SequenceParallel: p.Layout.SequenceParallel, Context: contextOf(p.Layout.Context),
 	}
 	if err := e.join(); err != nil {
