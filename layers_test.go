@@ -62,7 +62,7 @@ var layers = []layer{
 	{"optim", "comm mesh nn tensor unit", "", effects},
 
 	// the step of a plan on one rank
-	{"parallel", "comm mesh nn optim plan schedule tensor unit", "", effects},
+	{"parallel", "comm mesh nn optim plan schedule tensor", "", effects},
 
 	// durable state, samples, tokenizers
 	{"token", "", "", effects},
@@ -70,6 +70,7 @@ var layers = []layer{
 	{"checkpoint", "mesh tensor", "github.com/cespare/xxhash/v2", effects},
 
 	// prediction
+	{"record", "comm mesh nn parallel plan schedule tensor", "", effects},
 
 	// whole jobs
 	{

@@ -74,7 +74,7 @@ func New(end comm.Endpoint, p plan.Plan, o Options) (*Engine, error) {
 		return e, err
 	}
 	if p.Offload == plan.OffloadActivations {
-		e.rank.Host = &nn.Host{Arena: tensor.NewArena(tensor.ArenaOptions{})}
+		e.rank.Host = &nn.Host{Arena: tensor.NewArena(tensor.ArenaOptions{Meta: o.Arena.Meta})}
 	}
 	e.rank.Dev = o.Device(arena)
 	return e, e.build()
