@@ -43,31 +43,34 @@ func Kinds() []Kind {
 	return all
 }
 
-// Counts holds numbers of parameters, indexed by Kind.
-type Counts [KindCount]unit.Count
+// Tally holds a quantity of each Kind.
+type Tally[T unit.Count | unit.FLOPs] [KindCount]T
+
+// Counts are numbers of parameters.
+type Counts = Tally[unit.Count]
 
 // Total sums over the kinds.
-func (c Counts) Total() (sum unit.Count) {
-	for _, n := range c {
-		sum += n
+func (t Tally[T]) Total() (sum T) {
+	for _, x := range t {
+		sum += x
 	}
 	return sum
 }
 
 // Plus adds kind by kind.
-func (c Counts) Plus(other Counts) Counts {
-	for k := range c {
-		c[k] += other[k]
+func (t Tally[T]) Plus(other Tally[T]) Tally[T] {
+	for k := range t {
+		t[k] += other[k]
 	}
-	return c
+	return t
 }
 
 // Times multiplies every kind.
-func (c Counts) Times(n int) Counts {
-	for k := range c {
-		c[k] *= unit.Count(n)
+func (t Tally[T]) Times(factor T) Tally[T] {
+	for k := range t {
+		t[k] *= factor
 	}
-	return c
+	return t
 }
 
 // Parameters counts the model: embedding, Layers blocks, final norm and head, each parameter once. The
@@ -136,7 +139,7 @@ func (c Config) PredictorParameters() Counts {
 	n := c.LayerParameters(c.Layers)
 	n[Predictor] = product(2*c.Hidden, c.Hidden)
 	n[Normal] += 3 * c.normSize(c.Hidden)
-	return n.Times(c.MTP)
+	return n.Times(unit.Count(c.MTP))
 }
 
 // NormsPerLayer returns how many norms of width H a block has.

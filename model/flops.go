@@ -11,32 +11,8 @@ const (
 	Full               // every score, also those masked: the convention of Megatron's papers
 )
 
-// Work holds floating-point operations, indexed by Kind.
-type Work [KindCount]unit.FLOPs
-
-// Total sums over the kinds.
-func (w Work) Total() (sum unit.FLOPs) {
-	for _, f := range w {
-		sum += f
-	}
-	return sum
-}
-
-// Plus adds kind by kind.
-func (w Work) Plus(other Work) Work {
-	for k := range w {
-		w[k] += other[k]
-	}
-	return w
-}
-
-// Times multiplies every kind.
-func (w Work) Times(factor float64) Work {
-	for k := range w {
-		w[k] *= unit.FLOPs(factor)
-	}
-	return w
-}
+// Work is floating-point operations.
+type Work = Tally[unit.FLOPs]
 
 // ForwardFLOPs returns the operations of a forward pass per token of a sequence of S positions, averaged
 // over the positions.

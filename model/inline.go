@@ -1,6 +1,8 @@
 package model
 
 import (
+	"strings"
+
 	"carve/internal/document"
 )
 
@@ -42,7 +44,12 @@ func decodeInline(r *document.Reader, n *document.Node, c *Config) {
 	}
 	c.finish()
 	for _, fault := range c.faults() {
-		r.Fault(n, "%s", fault)
+		key, _, _ := strings.Cut(fault, " ") // most begin with the key
+		if at := n.Get(key); at != nil {
+			r.Fault(at, "%s", fault)
+		} else {
+			r.Fault(n, "%s", fault)
+		}
 	}
 }
 
