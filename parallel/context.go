@@ -24,3 +24,14 @@ func contextOf(c plan.Context) (o nn.Context) {
 	}
 	return o
 }
+
+// tensorKindOf is how layers split their features over the tensor axis.
+func tensorKindOf(k plan.TensorKind) (kind nn.TensorKind) {
+	switch k {
+	case plan.Megatron:
+		kind = nn.TensorMegatron
+	case plan.Gathered:
+		kind = nn.TensorGathered
+	}
+	return kind
+}

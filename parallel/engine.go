@@ -68,6 +68,7 @@ func New(end comm.Endpoint, p plan.Plan, o Options) (*Engine, error) {
 	arena := tensor.NewArena(o.Arena)
 	e.rank = &nn.Rank{
 		Arena: arena, Token: end.Token(), DType: DType(p.Precision), Seed: p.Seed, Observer: o.Observer,
+		TensorKind: tensorKindOf(p.Layout.Tensor.Kind), Chunks: p.Layout.Tensor.Chunks,
 		SequenceParallel: p.Layout.SequenceParallel, Context: contextOf(p.Layout.Context),
 	}
 	if err := e.join(); err != nil {

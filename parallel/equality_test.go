@@ -152,6 +152,8 @@ func TestLayouts(t *testing.T) {
 		"{tp: 2}",
 		"{tp: 4}", // more ranks than key-value heads
 		"{tp: 2, sequence_parallel: true}",
+		"{tp: 4, tensor: {chunks: 3}}",
+		"{tp: 2, tensor: {kind: gathered}}",
 		"{cp: 2}",
 		"{cp: 4, context: {balance: contiguous}}",
 		"{pp: 2, pipeline: {schedule: afab}}",

@@ -27,6 +27,20 @@ func precisionNames() []string { return []string{"bf16", "fp32", "fp64"} }
 // String returns the name in the file.
 func (p Precision) String() string { return document.Name(p, precisionNames()) }
 
+// TensorKind is how layers split their features over TP.
+type TensorKind uint8
+
+// The kinds: "megatron" and "gathered".
+const (
+	Megatron TensorKind = iota // features stay on their rank from one layer of a branch to the next
+	Gathered                   // every layer gathers its features, the baseline to compare with
+)
+
+func tensorNames() []string { return []string{"megatron", "gathered"} }
+
+// String returns the name in the file.
+func (k TensorKind) String() string { return document.Name(k, tensorNames()) }
+
 // Stage is how much of the data-parallel state is sharded.
 type Stage uint8
 

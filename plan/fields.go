@@ -121,6 +121,10 @@ func (l *Layout) codec() document.Codec {
 		field("cp", document.AtLeast(1, &d[mesh.CP])),
 		field("ep", document.AtLeast(1, &d[mesh.EP])),
 		field("order", order(&l.Order)),
+		field("tensor", document.Map(
+			field("kind", document.Enum(&l.Tensor.Kind, tensorNames()...)),
+			field("chunks", document.AtLeast(1, &l.Tensor.Chunks)),
+		)),
 		field("sequence_parallel", document.Flag(&l.SequenceParallel)),
 		field("zero", l.Zero.codec()),
 		field("pipeline", l.Pipeline.codec()),

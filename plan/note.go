@@ -12,7 +12,7 @@ import (
 const thisMachineName = cluster.ThisMachine
 
 // Notes returns what is legal in a valid plan but worth knowing: uneven stages, key-value heads held more
-// than once, a chatty axis on a slow link, idle devices, positions beyond those the model was made for.
+// than once, uneven rows, a chatty axis on a slow link, idle devices, positions beyond those the model was made for.
 func (p Plan) Notes() []*Violation {
 	c := &checker{}
 	m, tp := p.Model.Config, p.Layout.Degrees[mesh.TP]
@@ -22,6 +22,9 @@ func (p Plan) Notes() []*Violation {
 	if tp > m.KVHeads {
 		c.add(RuleReplicated, "layout.tp", "%d key-value heads over tensor degree %d: each is held by %d ranks; tensor degree %d or less would hold it once",
 			m.KVHeads, tp, tp/m.KVHeads, m.KVHeads)
+	}
+	if rows := p.MicroBatch * p.Workload.Sequence / p.Layout.Degrees[mesh.CP]; p.Layout.SequenceParallel && p.Layout.Tensor.Kind == Megatron && rows%tp != 0 {
+		c.add(RuleSequence, "workload.sequence layout.sequence_parallel", "%d rows do not lie evenly on tensor degree %d: their blocks travel one by one, and other engines refuse them", rows, tp)
 	}
 	if m.Position == model.Rotary && p.Workload.Sequence > m.Context {
 		c.add(RuleSequence, "workload.sequence", "sequence %d is longer than the %d positions that the model was made for", p.Workload.Sequence, m.Context)

@@ -92,6 +92,7 @@ func Default() Plan {
 		Layout: Layout{
 			Degrees:          mesh.Degrees{1, 1, 1, 1, 1},
 			Order:            mesh.DefaultOrder(),
+			Tensor:           Tensor{Chunks: 1},
 			SequenceParallel: true,
 			Zero:             Zero{Stage: ShardOptimizer, Bucket: 25 * unit.MiB, Prefetch: 1, Reshard: true},
 			Pipeline:         Pipeline{Schedule: OneForwardOneBackward, Virtual: 1},

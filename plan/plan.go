@@ -83,11 +83,18 @@ func (c Cluster) Known() bool { return c.Machine.Node > 0 }
 type Layout struct {
 	Degrees          mesh.Degrees // each at least 1
 	Order            mesh.Order   // fastest-varying rank digit first
-	SequenceParallel bool         // activations between tensor-parallel regions are split over TP; no effect at TP 1
+	Tensor           Tensor
+	SequenceParallel bool // activations between tensor-parallel regions are split over TP; no effect at TP 1 or with Gathered
 	Zero             Zero
 	Pipeline         Pipeline
 	Context          Context
 	Experts          Experts
+}
+
+// Tensor says how layers split over TP communicate.
+type Tensor struct {
+	Kind   TensorKind
+	Chunks int // parts of a product that are sent while others are computed; 1 means all at once
 }
 
 // Zero says how the state of data-parallel replicas is sharded, and how gradients are reduced.

@@ -97,6 +97,7 @@ func anyLayout(t *rapid.T, size func(string) int) plan.Layout {
 		l.Degrees[a] = rapid.IntRange(1, 6).Draw(t, a.String())
 	}
 	l.Order = mesh.Order(rapid.Permutation(mesh.All[:]).Draw(t, "order"))
+	l.Tensor = plan.Tensor{Kind: pick[plan.TensorKind](t, "tensor kind", 2), Chunks: rapid.IntRange(1, 9).Draw(t, "tensor chunks")}
 	l.SequenceParallel = rapid.Bool().Draw(t, "sp")
 	l.Zero = plan.Zero{
 		Stage: pick[plan.Stage](t, "stage", 4), Hybrid: size("hybrid"), Bucket: unit.Bytes(size("bucket")), Prefetch: size("prefetch"),

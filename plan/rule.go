@@ -25,6 +25,7 @@ const (
 	RuleExperts    Rule = "experts"           // whole experts on every expert-parallel rank
 	RuleStages     Rule = "stages"            // every layer on one chunk
 	RuleSchedule   Rule = "schedule"          // degree, chunks and micro-batches that the schedule can take
+	RuleTensor     Rule = "tensor"            // what the gathered baseline runs
 	RuleContext    Rule = "context"           // heads or positions that context parallelism can split
 	RuleZero       Rule = "zero"              // state that can be sharded so
 	RuleOptimizer  Rule = "optimizer"         // an update that is defined

@@ -36,7 +36,7 @@ func TestEveryRuleHasABadFile(t *testing.T) {
 	}
 	for _, rule := range []plan.Rule{
 		plan.RuleRange, plan.RuleBatch, plan.RuleLength, plan.RuleSequence, plan.RuleHeads,
-		plan.RuleKVHeads, plan.RuleWidth, plan.RuleExperts, plan.RuleStages, plan.RuleSchedule, plan.RuleContext,
+		plan.RuleKVHeads, plan.RuleWidth, plan.RuleExperts, plan.RuleStages, plan.RuleSchedule, plan.RuleTensor, plan.RuleContext,
 		plan.RuleZero, plan.RuleOptimizer, plan.RuleOrder, plan.RuleWorld, plan.RuleData, plan.RuleTokenizer,
 		plan.RuleRecompute,
 	} {
@@ -119,6 +119,11 @@ func TestNotes(t *testing.T) {
 			"repeated heads", llama + "layout: {tp: 8}",
 			[]string{"kv-heads-repeated: 2 key-value heads over tensor degree 8: each is held by 4 ranks; tensor degree 2 or less would hold it once"},
 		},
+		{
+			"uneven rows", llama + "workload: {sequence: 1003}\nlayout: {tp: 2}",
+			[]string{"sequence: 1003 rows do not lie evenly on tensor degree 2: their blocks travel one by one, and other engines refuse them"},
+		},
+		{"rows that nobody splits", llama + "workload: {sequence: 1003}\nlayout: {tp: 2, tensor: {kind: gathered}}", nil},
 		{
 			"long sequence", llama + "workload: {sequence: 8192, steps: 5}\noptimizer: {warmup: 9}",
 			[]string{

@@ -42,6 +42,7 @@ const (
 	maxBatch    = 1 << 28
 	maxSteps    = 1e12
 	maxTokens   = 1e18
+	maxChunks   = 1 << 10
 	minBucket   = unit.KiB
 	maxBucket   = unit.TiB
 )
@@ -60,6 +61,7 @@ func (c *checker) ranges(p Plan) {
 	for _, a := range mesh.All {
 		c.within("layout."+a.String(), float64(l.Degrees[a]), 1, mesh.MaxWorld)
 	}
+	c.within("layout.tensor.chunks", float64(l.Tensor.Chunks), 1, maxChunks)
 	c.within("layout.zero.hybrid", float64(l.Zero.Hybrid), 0, mesh.MaxWorld)
 	if b := l.Zero.Bucket; b < minBucket || b > maxBucket {
 		c.add(RuleRange, "layout.zero.bucket", "layout.zero.bucket is %v; use %v to %v", b, minBucket, maxBucket)
@@ -173,6 +175,22 @@ func (c *checker) tensor(l Layout, m model.Config) {
 	if tp > m.Vocab {
 		c.add(RuleWidth, "layout.tp", "tensor degree %d is above a vocabulary of %d; use %d or less", tp, m.Vocab, m.Vocab)
 	}
+	c.gathered(l, m)
+}
+
+// gathered checks what the baseline of tensor parallelism runs.
+func (c *checker) gathered(l Layout, m model.Config) {
+	const keys = "layout.tensor.kind"
+	tp := l.Degrees[mesh.TP]
+	if l.Tensor.Kind != Gathered || tp == 1 {
+		return
+	}
+	if tp > m.KVHeads {
+		c.add(RuleTensor, keys, "kind gathered does not run over tensor degree %d with %d key-value heads; use megatron, or a tensor degree of %s", tp, m.KVHeads, divisors(m.KVHeads, anyNumber))
+	}
+	if m.Experts.Count > 0 {
+		c.add(RuleTensor, keys, "kind gathered does not run with experts; use megatron")
+	}
 }
 
 // width checks that a tensor degree, which a key gives, divides a width.
@@ -203,10 +221,9 @@ func (c *checker) experts(l Layout, m model.Config) {
 	c.width("layout.experts.tensor", inner, "experts' width", m.Experts.FFN)
 }
 
-// context checks what context and sequence parallelism split.
+// context checks what context parallelism splits.
 func (c *checker) context(p Plan) {
-	l, m, s := p.Layout, p.Model.Config, p.Workload.Sequence
-	cp, tp := l.Degrees[mesh.CP], l.Degrees[mesh.TP]
+	l, m, s, cp := p.Layout, p.Model.Config, p.Workload.Sequence, p.Layout.Degrees[mesh.CP]
 	if m.Position == model.Learned && s > m.Context {
 		c.add(RuleSequence, "workload.sequence", "sequence %d is longer than the model's %d learned positions; use %d or less", s, m.Context, m.Context)
 	}
@@ -217,10 +234,6 @@ func (c *checker) context(p Plan) {
 	if s%parts != 0 {
 		c.add(RuleSequence, "workload.sequence layout.cp", "sequence %d does not split into %d parts for context degree %d; use %s", s, parts, cp, multiples(s, parts))
 		return
-	}
-	if l.SequenceParallel && tp > 1 && s/cp%tp != 0 {
-		c.add(RuleSequence, "workload.sequence layout.sequence_parallel layout.tp", "sequence parallelism splits %d positions over tensor degree %d, which does not divide them; use sequence %s, or sequence_parallel: false",
-			s/cp, tp, multiples(s, parts*tp))
 	}
 	c.swap(l, m)
 }
