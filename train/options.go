@@ -77,9 +77,10 @@ func Check(p plan.Plan) error {
 		}
 	}
 	l := p.Layout
-	for _, a := range []mesh.Axis{mesh.TP, mesh.PP, mesh.EP} {
+	for _, a := range []mesh.Axis{mesh.PP, mesh.EP} {
 		refuse(l.Degrees[a] > 1, "layout.%v %d is planned but not run yet; use %v 1 and more dp", a, l.Degrees[a], a)
 	}
+	refuse(p.Optimizer.Name == plan.Muon && l.Degrees[mesh.TP] > 1, "optimizer muon needs whole matrices, and tp %d splits them; use adamw, or tp 1", l.Degrees[mesh.TP])
 	refuse(l.Zero.Stage > plan.ShardOptimizer, "layout.zero.stage %v is planned but not run yet; use stage 0", l.Zero.Stage)
 	refuse(l.Zero.Reduce == plan.Server, "layout.zero.reduce server is planned but not run yet; use overlap or naive")
 	refuse(len(p.Workload.Data) > 1, "workload.data names %d sources, and blends of several are not read yet; keep one, such as a folder that holds all", len(p.Workload.Data))

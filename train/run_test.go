@@ -174,10 +174,10 @@ func TestCheck(t *testing.T) {
 	if err := Check(p); err != nil {
 		t.Fatal(err)
 	}
-	p.Layout.Degrees[mesh.TP] = 2
+	p.Layout.Degrees[mesh.PP] = 2
 	p.Recompute.Kind, p.Engine = plan.FullBlock, plan.MPI
 	err := Check(p)
-	want := "train: layout.tp 2 is planned but not run yet; use tp 1 and more dp\n" +
+	want := "train: layout.pp 2 is planned but not run yet; use pp 1 and more dp\n" +
 		"train: recompute is planned but not run yet; use none\n" +
 		"train: engine mpi is planned but not run yet; use local"
 	if err == nil || err.Error() != want {
