@@ -19,6 +19,7 @@ type dispatch struct {
 	regroup, order *tensor.Tensor // int32 [R]: the received row of each row by expert, and the inverse; nil where equal
 	slots, rows    int            // A, R
 	counts         []int          // slots of each of the E experts
+	chosen         []int          // choices of each of them, also those that were left out
 	own            []int          // rows of each of this rank's experts
 
 	incoming           []int // rows by sending rank and own expert
@@ -34,19 +35,36 @@ func (d *dispatch) free() {
 	d.at, d.from, d.regroup, d.order = nil, nil, nil, nil
 }
 
-// deal gives every choice its slot and returns the slots' gates.
-func (d *dispatch) deal(r *Rank, s routes, experts int) (gates *tensor.Tensor) {
+// deal gives every choice its slot, but for those that admit leaves out, and returns the slots' gates.
+func (d *dispatch) deal(r *Rank, s routes, experts int, admit admission) (gates *tensor.Tensor) {
 	n := s.choice.Len()
-	d.at = r.Arena.New(tensor.Activation, tensor.Int32, n)
+	d.at = r.Arena.New(tensor.Activation, tensor.Int32, s.choice.Rows(), s.choice.Cols())
 	d.from = r.Arena.New(tensor.Activation, tensor.Int32, n)
 	gates = r.statistics(n, 1)
-	counts := r.Arena.New(tensor.Workspace, tensor.Int32, experts)
-	defer counts.Free()
-	r.Dev.Fill(d.at, 0)
-	r.Dev.Deal(tensor.Deal{Choice: s.choice, Gate: s.gate, At: d.at, From: d.from, Sorted: gates, Counts: counts})
-	d.counts = numbers(d.counts, counts, n)
+	both := r.Arena.New(tensor.Workspace, tensor.Int32, 2, experts)
+	counts, chosen := both.RowRange(0, 1), both.RowRange(1, 2)
+	admit.decide(r, d.at, s)
+	r.Dev.Deal(tensor.Deal{
+		Choice: s.choice, Gate: s.gate, At: d.at, From: d.from, Sorted: gates, Counts: counts, Chosen: chosen,
+	})
+	d.counts, d.chosen = numbers(d.counts, counts, n), numbers(d.chosen, chosen, n)
 	d.slots = sum(d.counts)
-	return gates
+	for _, t := range [...]*tensor.Tensor{counts, chosen, both} {
+		t.Free()
+	}
+	return shortened(r, gates, d.slots)
+}
+
+// shortened is the first rows of t, which it takes over.
+func shortened(r *Rank, t *tensor.Tensor, rows int) *tensor.Tensor {
+	if t.Rows() == rows {
+		return t
+	}
+	part, view := r.statistics(rows, t.Cols()), t.RowRange(0, rows)
+	r.Dev.Copy(part, view)
+	view.Free()
+	t.Free()
+	return part
 }
 
 // numbers are the elements of an int32 tensor, in a list that is used again. A device that only records shapes has

@@ -51,10 +51,10 @@ type worker struct {
 	grads [][]float64 // by parameter
 }
 
-// outcome is what a layout computes: the sum of losses, and global gradients by name.
+// outcome is what a layout computes: the sums of losses, and global gradients by name.
 type outcome struct {
-	loss  float64
-	grads map[string][]float64
+	loss, auxiliary float64
+	grads           map[string][]float64
 }
 
 // run computes loss and gradients of one micro-batch on a mesh.
@@ -84,6 +84,7 @@ func (j job) try(t testing.TB, l layout) (o outcome, err error) {
 	for _, w := range workers {
 		if w.r.At[mesh.TP] == 0 {
 			o.loss += w.b.Loss
+			o.auxiliary += w.b.Auxiliary
 		}
 		w.collect(o.grads)
 	}
@@ -184,12 +185,15 @@ func (w *worker) build(j job) {
 			w.jitter(p)
 		}
 	}
+	for _, p := range m.States() {
+		w.jitter(p)
+	}
 	w.b = j.batch(w.r)
 }
 
 // jitter adds noise to a parameter that starts constant, the same under every layout.
 func (w *worker) jitter(p *nn.Param) {
-	noise := w.r.Arena.New(tensor.Workspace, w.r.DType, p.Value.Len())
+	noise := w.r.Arena.New(tensor.Workspace, p.Value.DType(), p.Value.Len())
 	defer noise.Free()
 	w.r.Dev.Normal(tensor.Normal{T: noise, Key: nn.Key(99, p.Name), Std: 0.2, Cols: p.Shape[0], Col: p.Region[0].Start})
 	w.r.Dev.Add(p.Value, noise)
@@ -239,6 +243,11 @@ func (j job) global() (tokens, targets, positions, docs []int32, valid int) {
 // its largest element.
 func (o outcome) distance(want outcome) (worst float64, where string) {
 	worst, where = math.Abs(o.loss/want.loss-1), "loss"
+	if want.auxiliary != 0 || o.auxiliary != 0 {
+		if d := math.Abs(o.auxiliary/want.auxiliary - 1); !(d <= worst) {
+			worst, where = d, "auxiliary loss"
+		}
+	}
 	for name, grad := range want.grads {
 		size, diff := 1e-3, 0.0 // some gradients are zero but for rounding
 		for i, v := range grad {

@@ -97,7 +97,9 @@ type Model struct {
 	Value, Grad *tensor.Tensor
 
 	params  []*Param
-	longest int // sequence that the tables of positions cover
+	mixing  []*MoE       // layers with experts
+	loads   []ExpertLoad // of these
+	longest int          // sequence that the tables of positions cover
 }
 
 // Params lists every parameter in the order of the flat buffers. A tied head is there once, as the embedding.
@@ -111,6 +113,9 @@ func (m *Model) Init(r *Rank) {
 			p.initialise(r)
 		}
 		u.leave(r, Fill)
+	}
+	for _, p := range m.States() {
+		p.initialise(r)
 	}
 }
 

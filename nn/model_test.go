@@ -53,7 +53,8 @@ func TestParamsAreTheCheckpoints(t *testing.T) {
 	for _, f := range families() {
 		got, want := map[string]string{}, map[string]string{}
 		joined := map[string]int{} // rows of a fused tensor so far
-		for _, p := range newModel(t, newRank(t, tensor.FP32), f.config, nn.Options{}).Params() {
+		m := newModel(t, newRank(t, tensor.FP32), f.config, nn.Options{})
+		for _, p := range slices.Concat(m.Params(), m.States()) {
 			name, shape := p.Name, slices.Clone(p.Shape)
 			if f.config.Architecture == model.GPT2 {
 				for _, part := range []string{".q.", ".k.", ".v."} {
@@ -70,9 +71,7 @@ func TestParamsAreTheCheckpoints(t *testing.T) {
 			got[name] = fmt.Sprint(shape)
 		}
 		for _, x := range f.config.Tensors() {
-			if !strings.HasSuffix(x.Name, "e_score_correction_bias") { // state, not a parameter
-				want[x.Name] = fmt.Sprint(x.Shape)
-			}
+			want[x.Name] = fmt.Sprint(x.Shape)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", f.name, diff)

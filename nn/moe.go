@@ -20,6 +20,13 @@ type MoE struct {
 	// rows says which of the micro-batch's rows this rank of the tensor axis routes.
 	rows rowShare
 
+	capacity  float64   // of an expert, relative to an even share; 0 for no limit
+	auxiliary auxiliary // no loss with a coefficient of 0
+	rate      float64   // of the router's bias
+	// chosen and dropped are this rank's load since the last call of [Model.SettleExperts].
+	chosen  []int64
+	dropped int64
+
 	saved pool[moeSaved]
 	lists []*dispatch // spare ones
 }
@@ -126,7 +133,7 @@ func (l *MoE) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tensor, Save
 	n := r.activation(x.Rows(), x.Cols())
 	s.stats = l.norm.forward(r, whole(n), whole(x))
 	all := l.gather(r, n, s.total)
-	rows, gates := l.send(r, s, n, all)
+	rows, gates := l.send(r, b, s, n, all)
 	y := l.first(r, s, all, x)
 	drop(all, n)
 	n.Free()
@@ -144,12 +151,23 @@ func (l *MoE) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tensor, Save
 }
 
 // send routes this rank's rows and starts their way to the experts.
-func (l *MoE) send(r *Rank, s *moeSaved, n, all *tensor.Tensor) (rows, gates exchange) {
+func (l *MoE) send(r *Rank, b *Batch, s *moeSaved, n, all *tensor.Tensor) (rows, gates exchange) {
 	own := l.routed(r, n, all)
 	defer own.Free()
 	s.routes = l.router.forward(r, own)
+	first := 0
+	if l.rows == ownRows {
+		first = r.block(s.total, position(r.Groups.Tensor)).Start
+	}
+	s.routes.span = span{first, b.sequence()}
 	d, g := s.dispatch, r.Groups.Expert
-	sorted := d.deal(r, s.routes, l.router.experts())
+	sorted := d.deal(r, s.routes, l.router.experts(), l.admission(r, b, first))
+	if b.Mode == Train {
+		l.note(d)
+		if l.auxiliary.coefficient > 0 {
+			l.auxiliary.assess(r, b, l.router.gating, &s.routes, l.rows)
+		}
+	}
 	d.meet(r, g)
 	gates = d.forth(r, g, sorted)
 	return d.forth(r, g, d.gather(r, own)), gates

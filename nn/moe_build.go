@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"fmt"
 
 	"carve/mesh"
@@ -13,6 +14,41 @@ type ExpertOptions struct {
 	// Tensor is the number of ranks of the tensor axis that share each expert, split like a dense feed-forward: 1 (or 0), where
 	// every one of them has whole experts and a share of the rows, or the axis' degree.
 	Tensor int
+	// Balance is what keeps the experts evenly loaded.
+	Balance ExpertBalance
+	// LossCoefficient is that of the auxiliary loss where Balance asks for it; 0 means the description's, or 0.01 where that
+	// has none.
+	LossCoefficient float64
+	// BiasRate is how much a bias moves in a step; 0 means 0.001, as DeepSeek-V3.
+	BiasRate float64
+	// Capacity limits the choices that an expert takes of each sequence, relative to an even share; 0 means no limit.
+	Capacity float64
+}
+
+// ExpertBalance is what keeps experts evenly loaded.
+type ExpertBalance uint8
+
+// The choices.
+const (
+	AsDescribed ExpertBalance = iota // as the model's description says
+	Unbalanced
+	ByLoss // an auxiliary loss
+	ByBias // a bias that is moved after every step
+)
+
+// balance is the choice for a description.
+func (o ExpertOptions) balance(e model.Experts) ExpertBalance {
+	if o.Balance != AsDescribed {
+		return o.Balance
+	}
+	switch e.Balance {
+	case model.NoBalance:
+	case model.LossBalance:
+		return ByLoss
+	case model.BiasBalance:
+		return ByBias
+	}
+	return Unbalanced
 }
 
 // split tells how the tensor axis shares the experts' work.
@@ -61,11 +97,36 @@ func (b *builder) moe(block string) *MoE {
 	at := block + n.module
 	l := &MoE{name: at, norm: b.norm(block+b.names.mlpNorm, c.Hidden), rows: b.o.Experts.split(degree(b.r.Groups.Tensor))}
 	l.router = Router{weight: b.terms(at+".gate", e.Count), gating: gatingOf(e)}
+	b.balance(l, at)
 	if e.SharedFFN > 0 {
 		l.shared = b.shared(at, n)
 	}
 	l.experts = b.experts(at, n, l.rows)
+	b.model.mixing = append(b.model.mixing, l)
+	b.model.loads = append(b.model.loads, ExpertLoad{Layer: at, Chosen: make([]int64, e.Count)})
 	return l
+}
+
+// balance declares what keeps the experts of a layer evenly loaded.
+func (b *builder) balance(l *MoE, at string) {
+	e, o := b.c.Experts, b.o.Experts
+	l.chosen, l.capacity = make([]int64, e.Count), o.Capacity
+	switch o.balance(e) {
+	case AsDescribed, Unbalanced:
+	case ByLoss:
+		l.auxiliary.coefficient = cmp.Or(o.LossCoefficient, e.LossCoefficient, 0.01)
+	case ByBias:
+		l.rate = cmp.Or(o.BiasRate, 0.001)
+		l.router.bias = b.state(at+".gate.e_score_correction_bias", e.Count)
+	}
+}
+
+// state declares a tensor [n] of full precision that starts as zeros and is no parameter.
+func (b *builder) state(name string, n int) *Param {
+	p := &Param{Name: name, Shape: []int{n}, Kind: Vector}
+	p.Region = p.Spec.Region(b.r.mesh(), b.r.At, p.Shape)
+	p.Value = b.r.Arena.New(tensor.Parameter, wide(b.r.DType), n)
+	return p
 }
 
 // gatingOf is the description's way of choosing experts.

@@ -26,7 +26,7 @@ func (f reference) mix(at string, x []float64) []float64 {
 			scores[i] /= total
 		}
 	}
-	y, chosen := make([]float64, len(x)), f.choose(scores)
+	y, chosen := make([]float64, len(x)), f.choose(scores, f.find(at, "e_score_correction_bias"))
 	weight := e.Scale
 	if e.Normalise {
 		sum := 0.0
@@ -61,9 +61,13 @@ func (f reference) sharedName() string {
 	return ".shared_experts."
 }
 
-// choose sorts the experts of the best groups by score.
-func (f reference) choose(scores []float64) []int {
+// choose sorts the experts of the best groups by score, with the bias if there is one.
+func (f reference) choose(scores, bias []float64) []int {
 	e := f.c.Experts
+	if bias != nil {
+		scores = slices.Clone(scores)
+		add(scores, bias)
+	}
 	best := func(scores []float64, n int) []int {
 		index := make([]int, len(scores))
 		for i := range index {
@@ -90,7 +94,7 @@ func (f reference) choose(scores []float64) []int {
 			worth[g] += group[i]
 		}
 	}
-	allowed := slices.Repeat([]float64{-1}, e.Count)
+	allowed := slices.Repeat([]float64{math.Inf(-1)}, e.Count)
 	for _, g := range best(worth, e.GroupsPerToken) {
 		copy(allowed[g*size:(g+1)*size], scores[g*size:])
 	}

@@ -1,6 +1,7 @@
 package nn_test
 
 import (
+	"slices"
 	"testing"
 
 	"carve/comm"
@@ -8,6 +9,8 @@ import (
 	"carve/model"
 	"carve/nn"
 	"carve/tensor"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // mixtures are the kinds of models with experts: normalised gates; a gated shared expert and a dense first layer;
@@ -122,8 +125,17 @@ func (m misrouting) RouteBackward(op tensor.RouteBackward) {
 		m.Device.Fill(op.Pull, 0)
 	case "gates normalised in the forward only":
 		op.Normalise = false
+	case "pushed twice":
+		m.Device.Scale(op.Push, 2)
 	}
 	m.Device.RouteBackward(op)
+}
+
+func (m misrouting) Admit(op tensor.Admit) {
+	if m.fault == "earlier rows unknown" {
+		m.Device.Fill(op.Before, 0)
+	}
+	m.Device.Admit(op)
 }
 
 func (m misrouting) Deal(op tensor.Deal) {
@@ -164,7 +176,8 @@ func TestExpertFaults(t *testing.T) {
 
 // TestExpertMeshFaults plants mistakes in the groups of a layout and wants the comparison with one rank to see them.
 func TestExpertMeshFaults(t *testing.T) {
-	j := job{config: mixtures()[0].config, sequences: 4, length: 4, options: nn.Options{}}
+	j := job{config: mixtures()[0].config, sequences: 4, length: 12}
+	j.options.Experts = nn.ExpertOptions{Capacity: 1, LossCoefficient: 0.1}
 	want := j.run(t, alone())
 	for _, f := range []struct {
 		name    string
@@ -173,6 +186,12 @@ func TestExpertMeshFaults(t *testing.T) {
 	}{
 		{"rows stay at home", mesh.Degrees{mesh.EP: 2}, func(r *nn.Rank, _ comm.Endpoint) { r.Groups.Expert = nil }},
 		{"sent to the other rank", mesh.Degrees{mesh.EP: 2}, func(r *nn.Rank, _ comm.Endpoint) { r.At[mesh.EP] = 1 - r.At[mesh.EP] }},
+		{"each for itself under a capacity", mesh.Degrees{mesh.CP: 2}, func(r *nn.Rank, _ comm.Endpoint) {
+			r.Dev = misrouting{r.Dev, "earlier rows unknown"}
+		}},
+		{"auxiliary gradient twice", mesh.Degrees{mesh.TP: 2}, func(r *nn.Rank, _ comm.Endpoint) {
+			r.Dev = misrouting{r.Dev, "pushed twice"}
+		}},
 		{"terms of the tensor axis lost", mesh.Degrees{mesh.TP: 2}, func(r *nn.Rank, e comm.Endpoint) {
 			if e.Rank() == 1 {
 				r.Dev = misrouting{r.Dev, "gates not in the gradient"}
@@ -188,5 +207,131 @@ func TestExpertMeshFaults(t *testing.T) {
 				t.Errorf("not caught: differs by %.1e", worst)
 			}
 		})
+	}
+}
+
+// expertOptions are the ways to balance experts and to limit them, which do not exclude each other.
+func expertOptions() []nn.ExpertOptions {
+	all := []nn.ExpertOptions{
+		{Balance: nn.ByLoss, LossCoefficient: 0.3},
+		{Balance: nn.Unbalanced, Capacity: 0.75},
+		{Balance: nn.ByLoss, LossCoefficient: 0.3, Capacity: 1},
+	}
+	if racing {
+		return all[2:]
+	}
+	return all
+}
+
+// TestBalancedExpertsEqualOneRank holds auxiliary loss and dropping to one rank, whoever has which part of a sequence.
+func TestBalancedExpertsEqualOneRank(t *testing.T) {
+	for _, o := range expertOptions() {
+		for _, f := range mixtures() {
+			j := job{config: f.config, sequences: 8, length: 12, options: nn.Options{Experts: o}}
+			want := j.run(t, alone())
+			for _, l := range expertLayouts() {
+				for _, j.options.Experts.Tensor = range []int{1, max(l.degrees[mesh.TP], 1)} {
+					if worst, where := j.run(t, l).distance(want); worst > meshTolerance {
+						t.Errorf("%s, %+v, %v, rows in blocks %v: %s differs from one rank by %.1e", f.name, j.options.Experts, l, l.plant != nil, where, worst)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestBalancedGradient compares gradients with auxiliary loss and dropping with central differences.
+func TestBalancedGradient(t *testing.T) {
+	for _, o := range expertOptions() {
+		for _, f := range mixtures() {
+			r := newRank(t, tensor.FP64)
+			m := newModel(t, r, f.config, nn.Options{Experts: o})
+			b := newBatch(r, f.config.Vocab, 2, 6, 1)
+			if worst := compareGradients(r, m, b, picks()); worst > numericTolerance {
+				t.Errorf("%s, %+v: worst relative error %.1e exceeds %.0e", f.name, o, worst, numericTolerance)
+			}
+			if dropped := m.SettleExperts(r)[0].Dropped; (dropped > 0) != (o.Capacity > 0) {
+				t.Errorf("%s, %+v: %d choices dropped", f.name, o, dropped)
+			}
+		}
+	}
+}
+
+// loads runs steps of forward and backward on a mesh, and returns the loads and biases after each.
+func (j job) loads(t *testing.T, l layout, steps int) (loads [][]nn.ExpertLoad, biases []float64) {
+	t.Helper()
+	var workers []*worker
+	err := j.each(t, l, func(w *worker) {
+		for range steps {
+			gradients(w.r, w.m, w.b)
+			var step []nn.ExpertLoad
+			for _, load := range w.m.SettleExperts(w.r) {
+				load.Chosen = slices.Clone(load.Chosen)
+				step = append(step, load)
+			}
+			if w.r.Mesh.Rank(w.r.At) == w.r.Mesh.World()-1 { // every rank knows the same
+				loads = append(loads, step)
+			}
+		}
+		if w.r.Mesh.Rank(w.r.At) == w.r.Mesh.World()-1 {
+			for _, p := range w.m.States() {
+				biases = append(biases, floats(p.Value)...)
+			}
+		}
+	}, &workers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loads, biases
+}
+
+// TestExpertLoads holds loads and biases of every layout to those of one rank, bit for bit, and wants every choice counted.
+func TestExpertLoads(t *testing.T) {
+	for _, f := range mixtures() {
+		j := job{config: f.config, sequences: 8, length: 12}
+		j.options.Experts = nn.ExpertOptions{Balance: nn.ByBias, BiasRate: 0.05, Capacity: 1.1}
+		want, biases := j.loads(t, alone(), 3)
+		total := int64(0)
+		for _, n := range want[0][0].Chosen {
+			total += n
+		}
+		if choices := int64(8 * 12 * f.config.Experts.PerToken); total != choices {
+			t.Errorf("%s: %d choices counted, want %d", f.name, total, choices)
+		}
+		for i, l := range expertLayouts() {
+			if i%2 > 0 && !racing {
+				continue
+			}
+			for _, j.options.Experts.Tensor = range []int{1, max(l.degrees[mesh.TP], 1)} {
+				got, moved := j.loads(t, l, 3)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s, %v: %s", f.name, l, diff)
+				}
+				if !slices.Equal(moved, biases) {
+					t.Errorf("%s, %v: biases %v, want %v", f.name, l, moved, biases)
+				}
+			}
+		}
+	}
+}
+
+// TestBiasBalances moves biases until the load of a fixed batch is nearly even.
+func TestBiasBalances(t *testing.T) {
+	j := job{config: mixtures()[0].config, sequences: 16, length: 16}
+	j.options.Experts = nn.ExpertOptions{Balance: nn.ByBias, BiasRate: 0.01}
+	loads, _ := j.loads(t, alone(), 60)
+	first, last := loads[0][0].Imbalance(), loads[59][0].Imbalance()
+	if first < 1.3 || last > 1.15 {
+		t.Errorf("imbalance goes from %.2f to %.2f", first, last)
+	}
+}
+
+func TestImbalance(t *testing.T) {
+	l := nn.ExpertLoad{Chosen: []int64{4, 0, 2, 2}}
+	if l.Imbalance() != 2 || l.Straggler(2) != 1 || l.Straggler(4) != 2 {
+		t.Errorf("imbalance %v, of two ranks %v, of four %v; want 2, 1 and 2", l.Imbalance(), l.Straggler(2), l.Straggler(4))
+	}
+	if none := (nn.ExpertLoad{Chosen: make([]int64, 3)}); none.Imbalance() != 0 {
+		t.Error("an imbalance without a load")
 	}
 }

@@ -2,6 +2,7 @@ package nn_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ type reference struct {
 
 func newReference(m *nn.Model) reference {
 	f := reference{m.Config, map[string][]float64{}}
-	for _, p := range m.Params() {
+	for _, p := range slices.Concat(m.Params(), m.States()) {
 		f.params[p.Name] = floats(p.Value)
 	}
 	return f

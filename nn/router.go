@@ -7,6 +7,7 @@ import "carve/tensor"
 type Router struct {
 	weight *weight // [E H]
 	gating tensor.Gating
+	bias   *Param // [E], full precision, added to scores for the choice; nil for none
 }
 
 // routes is what a router says of one micro-batch's N rows.
@@ -14,12 +15,18 @@ type routes struct {
 	scores *tensor.Tensor // [N E], full precision
 	choice *tensor.Tensor // int32 [N k]
 	gate   *tensor.Tensor // [N k], full precision
+	push   *tensor.Tensor // [B E], the gradient of the auxiliary loss by a sequence's scores; nil for none
+	span   span           // of the rows among those of sequences
 }
+
+// span says which sequence, or run of one, a row belongs to: row i to number (first+i)/length.
+type span struct{ first, length int }
 
 func (s *routes) free() {
 	s.scores.Free()
 	s.choice.Free()
 	s.gate.Free()
+	s.push.Free()
 	*s = routes{}
 }
 
@@ -41,15 +48,21 @@ func (l *Router) forward(r *Rank, n *tensor.Tensor) routes {
 		gate:   r.statistics(rows, k),
 	}
 	r.Dev.MatMul(tensor.MatMul{C: s.scores, A: n, B: l.weight.value, TransB: true})
-	r.Dev.Route(tensor.Route{Gating: l.gating, Scores: s.scores, Choice: s.choice, Gate: s.gate})
+	op := tensor.Route{Gating: l.gating, Scores: s.scores, Choice: s.choice, Gate: s.gate}
+	if l.bias != nil {
+		op.Bias = l.bias.Value
+	}
+	r.Dev.Route(op)
 	return s
 }
 
 // backward adds the router's share to the gradient dn [N H] of the rows. pull holds the gradient of each slot's gate, times the
-// gate, and at the slot of each choice. The gradient of the logits takes the place of the scores.
+// gate, at the slot of each choice that at names; nil means in the order of choices. The gradient of the logits takes the
+// place of the scores.
 func (l *Router) backward(r *Rank, s *routes, dn, at, pull *tensor.Tensor) {
 	r.Dev.RouteBackward(tensor.RouteBackward{
 		Gating: l.gating, Scores: s.scores, Choice: s.choice, Gate: s.gate, At: at, Pull: pull,
+		Push: s.push, First: s.span.first, Length: s.span.length,
 	})
 	r.Dev.MatMul(tensor.MatMul{C: dn, A: s.scores, B: l.weight.value, Accumulate: true})
 }

@@ -79,12 +79,15 @@ func newModel(t testing.TB, r *nn.Rank, c model.Config, o nn.Options) *nn.Model 
 			jitter(r, p)
 		}
 	}
+	for _, p := range m.States() {
+		jitter(r, p)
+	}
 	return m
 }
 
 // jitter adds noise to a parameter that starts constant.
 func jitter(r *nn.Rank, p *nn.Param) {
-	noise := r.Arena.New(tensor.Workspace, r.DType, p.Value.Len())
+	noise := r.Arena.New(tensor.Workspace, p.Value.DType(), p.Value.Len())
 	defer noise.Free()
 	r.Dev.Normal(tensor.Normal{T: noise, Key: nn.Key(99, p.Name), Std: 0.2, Cols: p.Value.Len()})
 	r.Dev.Add(p.Value, noise)
@@ -128,6 +131,16 @@ func packed(r *nn.Rank, b *nn.Batch) *nn.Batch {
 func loss(r *nn.Rank, m *nn.Model, b *nn.Batch) float64 {
 	m.Evaluate(r, b)
 	return b.Loss * b.Scale
+}
+
+// objective is what the gradients are of: the loss, and the one that balances experts, if there are any.
+func objective(r *nn.Rank, m *nn.Model, b *nn.Batch) float64 {
+	if m.Config.Experts.Count == 0 {
+		return loss(r, m, b)
+	}
+	b.Auxiliary = 0
+	m.Forward(r, b).Free()
+	return b.Loss*b.Scale + b.Auxiliary
 }
 
 // gradients runs forward and backward from scratch.

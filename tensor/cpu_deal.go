@@ -2,6 +2,31 @@ package tensor
 
 import "carve/tensor/internal/kernel"
 
+// Admit implements [ExpertDevice].
+func (c *CPU) Admit(op Admit) {
+	const name = "admit"
+	need(op.Length > 0, name, "runs have a length")
+	wantLen(name, "at", op.At, op.Choice.Len())
+	if wide(op.Before) {
+		admit[float64](op)
+		return
+	}
+	admit[float32](op)
+}
+
+func admit[T kernel.Float](op Admit) {
+	choice, at, before := op.Choice.I32(), op.At.I32(), elementsOf[T](op.Before)
+	k, e, room := op.Choice.Cols(), op.Before.Cols(), T(op.Room)
+	for i, x := range choice {
+		n := &before[(op.First+i/k)/op.Length*e+int(x)]
+		at[i] = 0
+		if *n >= room {
+			at[i] = -1
+		}
+		*n++
+	}
+}
+
 // Deal implements [ExpertDevice]: a counting sort, in two passes over the choices.
 func (c *CPU) Deal(op Deal) {
 	const name = "deal"
@@ -17,8 +42,11 @@ func (c *CPU) Deal(op Deal) {
 func deal[T kernel.Float](op Deal) {
 	choice, at, from, counts := op.Choice.I32(), op.At.I32(), op.From.I32(), op.Counts.I32()
 	gate, sorted := elementsOf[T](op.Gate), elementsOf[T](op.Sorted)
+	chosen := op.Chosen.I32()
 	clear(counts)
+	clear(chosen)
 	for i, e := range choice {
+		chosen[e]++
 		if at[i] >= 0 {
 			counts[e]++
 		}
@@ -46,7 +74,6 @@ func deal[T kernel.Float](op Deal) {
 func (c *CPU) Tally(op Tally) {
 	const name = "tally"
 	need(op.Length > 0, name, "sequences have a length")
-	sameLen(name, op.Chosen, op.Mass)
 	need(op.Choice.Rows() == op.Scores.Rows(), name, "choices and scores of the same rows")
 	if c.dry() {
 		return
@@ -60,15 +87,18 @@ func (c *CPU) Tally(op Tally) {
 
 func tally[T kernel.Float](v kernel.Vector[T], op Tally) {
 	choice, k, e := op.Choice.I32(), op.Choice.Cols(), op.Scores.Cols()
-	scores, chosen, mass := elementsOf[T](op.Scores), elementsOf[T](op.Chosen), elementsOf[T](op.Mass)
+	scores, chosen := elementsOf[T](op.Scores), elementsOf[T](op.Chosen)
 	clear(chosen)
+	for i, x := range choice {
+		chosen[(op.First+i/k)/op.Length*e+int(x)]++
+	}
+	if op.Mass == nil {
+		return
+	}
+	mass := elementsOf[T](op.Mass)
 	clear(mass)
 	for r := range op.Scores.Rows() {
-		at := (op.First + r) / op.Length * e
-		for _, x := range choice[r*k : (r+1)*k] {
-			chosen[at+int(x)]++
-		}
-		s, part := scores[r*e:(r+1)*e], T(1)
+		at, s, part := (op.First+r)/op.Length*e, scores[r*e:(r+1)*e], T(1)
 		if op.Score == Sigmoid {
 			part = 1 / T(v.Sum(s))
 		}

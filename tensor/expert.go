@@ -11,6 +11,8 @@ type ExpertDevice interface {
 	Route(op Route)
 	// RouteBackward turns scores into the gradient of the logits; see [RouteBackward].
 	RouteBackward(op RouteBackward)
+	// Admit leaves out choices beyond what experts have room for; see [Admit].
+	Admit(op Admit)
 	// Deal sorts choices by expert; see [Deal].
 	Deal(op Deal)
 	// Tally counts choices and adds up scores by sequence and expert; see [Tally].
@@ -80,6 +82,16 @@ type RouteBackward struct {
 	First, Length int
 }
 
+// Admit gives every expert Room choices of each sequence, first come, first served; of a row the better choice comes
+// first. Row i belongs to run (First+i)/Length of equally long runs of a sequence.
+type Admit struct {
+	Choice        *Tensor // int32 [N k]
+	At            *Tensor // out: [N k], int32, 0 or, for choices that are left out, -1
+	Before        *Tensor // [runs E], fp32 or fp64: choices of each expert by earlier rows of the run's sequence; changed
+	Room          int
+	First, Length int
+}
+
 // Deal is a stable sort of choices by expert, into slots: those of expert 0 first, in the order of the rows.
 type Deal struct {
 	Choice *Tensor // int32 [N k]
@@ -89,15 +101,16 @@ type Deal struct {
 	From   *Tensor // out: the row of each slot, int32, at least as many elements as slots
 	Sorted *Tensor // out: the gate of each slot, at least as many elements as slots
 	Counts *Tensor // out: slots of each expert, int32 [E]
+	Chosen *Tensor // out: choices of each expert, also those that are left out, int32 [E]
 }
 
 // Tally adds up, for every sequence and expert, how often the sequence's rows chose it, and their scores. Row i belongs
 // to sequence (First+i)/Length.
 type Tally struct {
 	Choice        *Tensor // int32 [N k]
-	Scores        *Tensor // [N E]
+	Scores        *Tensor // [N E], fp32 or fp64
 	Score         Score   // scores of Sigmoid are divided by their row's sum first
-	Chosen        *Tensor // [sequences E], like Scores; overwritten
-	Mass          *Tensor // [sequences E], like Scores; overwritten
+	Chosen        *Tensor // out: [sequences E], like Scores
+	Mass          *Tensor // out: [sequences E], like Scores; nil for none
 	First, Length int
 }
