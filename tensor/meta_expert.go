@@ -17,11 +17,17 @@ func (m *Meta) RouteBackward(op RouteBackward) {
 		size(op.Scores, op.Choice, op.Gate, op.At, op.Pull, op.Push), size(op.Scores))
 }
 
+// Admit implements [ExpertDevice].
+func (m *Meta) Admit(op Admit) {
+	m.cpu.Admit(op)
+	m.pointwise(OpAdmit, op.Before.dtype, op.Choice.Rows(), op.Choice.Cols(), size(op.Choice, op.Before), size(op.At, op.Before))
+}
+
 // Deal implements [ExpertDevice].
 func (m *Meta) Deal(op Deal) {
 	m.cpu.Deal(op)
 	m.pointwise(OpDeal, op.Gate.dtype, op.Choice.Rows(), op.Choice.Cols(),
-		size(op.Choice, op.Gate, op.At), size(op.At, op.From, op.Sorted, op.Counts))
+		size(op.Choice, op.Gate, op.At), size(op.At, op.From, op.Sorted, op.Counts, op.Chosen))
 }
 
 // Tally implements [ExpertDevice].

@@ -196,8 +196,15 @@ func TestMetaExperts(t *testing.T) {
 			}
 			return trial{call: func() { c.dev.RouteBackward(op) }}
 		}},
+		{"admit", func(c *kit) trial {
+			op := Admit{Choice: choice(c), At: order(c), Before: c.random(2, e), Room: 1, Length: 3}
+			return trial{call: func() { c.dev.Admit(op) }}
+		}},
 		{"deal", func(c *kit) trial {
-			op := Deal{Choice: choice(c), Gate: c.random(n, k), At: order(c), From: order(c), Sorted: c.random(n * k), Counts: c.ints(0, 0, 0, 0)}
+			op := Deal{
+				Choice: choice(c), Gate: c.random(n, k), At: order(c), From: order(c), Sorted: c.random(n * k),
+				Counts: c.ints(0, 0, 0, 0), Chosen: c.ints(0, 0, 0, 0),
+			}
 			return trial{call: func() { c.dev.Deal(op) }}
 		}},
 		{"tally", func(c *kit) trial {

@@ -56,6 +56,7 @@ const (
 	OpLossBackward
 	OpRoute         // [N E k]
 	OpRouteBackward // [N E k]
+	OpAdmit         // N, k
 	OpDeal          // N, k
 	OpTally         // N, E
 	OpScaleRows
@@ -83,7 +84,7 @@ var opNames = [numOpKinds]string{
 	OpLayerNormBackward: "layer-norm-backward", OpSwiGLU: "swiglu", OpSwiGLUBackward: "swiglu-backward", OpGELU: "gelu",
 	OpGELUBackward: "gelu-backward", OpEmbed: "embed", OpEmbedBackward: "embed-backward", OpFill: "fill", OpCopy: "copy",
 	OpAdd: "add", OpScale: "scale", OpDropout: "dropout", OpNormal: "normal", OpLossStats: "loss-stats", OpLossMerge: "loss-merge", OpLoss: "loss",
-	OpLossBackward: "loss-backward", OpRoute: "route", OpRouteBackward: "route-backward", OpDeal: "deal", OpTally: "tally",
+	OpLossBackward: "loss-backward", OpRoute: "route", OpRouteBackward: "route-backward", OpAdmit: "admit", OpDeal: "deal", OpTally: "tally",
 	OpScaleRows: "scale-rows", OpDotRows: "dot-rows", OpAdamW: "adamw", OpSGD: "sgd", OpSquaredNorm: "squared-norm", OpFinite: "finite",
 }
 
@@ -99,7 +100,7 @@ func (k OpKind) String() string {
 // and so do exponentials, roots and divisions. They matter to nobody's sum: such operations wait for memory.
 func (k OpKind) perElement() float64 {
 	switch k {
-	case OpSumRows, OpEmbedBackward, OpAdd, OpScale, OpDeal, OpTally, OpScaleRows:
+	case OpSumRows, OpEmbedBackward, OpAdd, OpScale, OpAdmit, OpDeal, OpTally, OpScaleRows:
 		return 1
 	case OpLossMerge, OpLoss, OpSquaredNorm, OpDotRows:
 		return 2
