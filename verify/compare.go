@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"carve/mesh"
 	"carve/parallel"
 	"carve/plan"
 )
@@ -23,15 +24,23 @@ type comparison struct {
 	bound float64
 	ranks []rankComparison
 
-	mu   sync.Mutex     // guards held
-	held map[key][]bool // elements that some rank holds
+	mu     sync.Mutex      // guards what follows
+	held   map[key][]bool  // elements that some rank holds
+	shared map[string]bool // parameters whose gradients have terms on the tensor axis
 }
 
 // rankComparison is what one rank found; its goroutine alone uses it.
 type rankComparison struct {
 	worst map[key]Row
-	bad   []Row     // of the first step that has any, in order
-	loss  []float64 // by step: this rank's term
+	bad   []Row           // of the first step that has any, in order
+	got   map[key][]block // what the bad rows were judged by
+	loss  []float64       // by step: this rank's term
+}
+
+// block is what a rank has of a tensor.
+type block struct {
+	region mesh.Region
+	data   []float64
 }
 
 // key names a row.
@@ -41,11 +50,19 @@ type key struct {
 }
 
 func newComparison(p plan.Plan, ref *reference, o Options) *comparison {
-	c := &comparison{plan: p, ref: ref, bound: o.Tolerance, ranks: make([]rankComparison, p.Layout.World()), held: map[key][]bool{}}
+	c := &comparison{plan: p, ref: ref, bound: o.Tolerance, ranks: make([]rankComparison, p.Layout.World()), held: map[key][]bool{}, shared: map[string]bool{}}
 	for i := range c.ranks {
-		c.ranks[i] = rankComparison{worst: map[key]Row{}, loss: make([]float64, o.Steps)}
+		c.ranks[i] = rankComparison{worst: map[key]Row{}, got: map[key][]block{}, loss: make([]float64, o.Steps)}
 	}
 	return c
+}
+
+func (c *comparison) began(e *parallel.Engine) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range e.Model().Params() {
+		c.shared[p.Name] = p.Terms.Has(mesh.TP)
+	}
 }
 
 func (c *comparison) reduced(e *parallel.Engine, step int) {
@@ -60,20 +77,34 @@ func (c *comparison) updated(e *parallel.Engine, step int, r parallel.Result) {
 	c.compare(e, step, Parameter, parameters(e), c.ref.moments[step].params)
 }
 
-// compare holds a rank's pieces to the regions of the global tensors.
+// compare holds a rank's pieces to the regions of the global tensors. The pieces of a tensor follow each other.
 func (c *comparison) compare(e *parallel.Engine, step int, kind Kind, pieces []piece, all map[string]*whole) {
-	rank := e.World().Rank()
-	for _, p := range pieces {
-		w := all[p.param.Name]
-		worst := 0.0
+	for len(pieces) > 0 {
+		n := 1
+		for n < len(pieces) && pieces[n].param == pieces[0].param {
+			n++
+		}
+		c.tensor(e.World().Rank(), step, kind, pieces[:n], all[pieces[0].param.Name])
+		pieces = pieces[n:]
+	}
+}
+
+// tensor compares the pieces of one tensor.
+func (c *comparison) tensor(rank, step int, kind Kind, pieces []piece, w *whole) {
+	k := key{kind, pieces[0].param.Name}
+	worst, blocks := 0.0, make([]block, len(pieces))
+	for i, p := range pieces {
+		blocks[i] = block{p.region, floats(p.tensor)}
 		want := w.part(p.region)
-		for i, v := range floats(p.tensor) {
-			worst = max(worst, finite(math.Abs(v-want[i])))
+		for j, v := range blocks[i].data {
+			worst = max(worst, finite(math.Abs(v-want[j])))
 		}
-		c.judge(Row{p.param.Name, kind, worst / w.scale, step + 1, rank})
 		if step == 0 {
-			c.hold(key{kind, p.param.Name}, w, p)
+			c.hold(k, w, p)
 		}
+	}
+	if c.judge(Row{k.name, kind, worst / w.scale, step + 1, rank}) {
+		c.ranks[rank].got[k] = blocks
 	}
 }
 
@@ -103,13 +134,15 @@ func (c *comparison) missing() (rows []Row) {
 	return rows
 }
 
-// judge notes a rank's row, and remembers it when it is bad and no step before was.
-func (c *comparison) judge(row Row) {
+// judge notes a rank's row, and remembers it when it is bad and no step before was; it tells whether it did.
+func (c *comparison) judge(row Row) bool {
 	r := &c.ranks[row.Rank]
 	r.note(row)
 	if row.Error > c.bound && (len(r.bad) == 0 || r.bad[0].Step == row.Step) {
 		r.bad = append(r.bad, row)
+		return true
 	}
+	return false
 }
 
 // bad lists what is bad in the first step that has any, in the order of a step: the loss, gradients, parameters; of

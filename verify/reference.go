@@ -11,7 +11,9 @@ import (
 
 // reference keeps what one rank computes. It is the visitor of that run.
 type reference struct {
-	names   []string // of the parameters, in the model's order
+	names   []string             // of the parameters, in the model's order
+	axes    map[string]mesh.Axes // of data, that the terms of a gradient are summed over
+	initial map[string]*whole
 	moments []moment
 }
 
@@ -30,6 +32,14 @@ type whole struct {
 	scale float64 // what errors are relative to
 }
 
+func (r *reference) began(e *parallel.Engine) {
+	r.initial, r.axes = keep(parameters(e)), map[string]mesh.Axes{}
+	for _, p := range e.Model().Params() {
+		r.axes[p.Name] = p.Terms & mesh.DenseData
+		r.names = append(r.names, p.Name)
+	}
+}
+
 func (r *reference) reduced(e *parallel.Engine, step int) {
 	r.moments[step].grads = keep(gradients(e))
 }
@@ -38,11 +48,6 @@ func (r *reference) updated(e *parallel.Engine, step int, result parallel.Result
 	m := &r.moments[step]
 	m.params = keep(parameters(e))
 	m.loss, m.norm = result.Loss, result.Norm
-	if r.names == nil {
-		for _, p := range e.Model().Params() {
-			r.names = append(r.names, p.Name)
-		}
-	}
 }
 
 // keep copies the pieces of a rank that holds all.
@@ -56,10 +61,19 @@ func keep(pieces []piece) map[string]*whole {
 
 // finish computes what errors are relative to.
 func (r *reference) finish() {
+	weigh(r.initial)
 	for i := range r.moments {
 		weigh(r.moments[i].grads)
 		weigh(r.moments[i].params)
 	}
+}
+
+// before is the parameters at the beginning of a step.
+func (r *reference) before(step int) map[string]*whole {
+	if step == 0 {
+		return r.initial
+	}
+	return r.moments[step-1].params
 }
 
 // weigh sets the scale of tensors of one kind.

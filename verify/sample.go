@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 
 	"carve/nn"
 	"carve/parallel"
@@ -12,6 +13,7 @@ import (
 type samples struct {
 	plan    plan.Plan
 	batches []batch // by step
+	counted []int64 // targets by step
 }
 
 // batch is a global batch. Documents, and positions in them, are used where the plan packs by document.
@@ -21,9 +23,10 @@ type batch struct{ tokens, targets, positions, documents []int32 } // [G S]
 const uncounted = 8
 
 func newSamples(p plan.Plan, steps int) *samples {
-	s := &samples{plan: p, batches: make([]batch, steps)}
+	s := &samples{plan: p, batches: make([]batch, steps), counted: make([]int64, steps)}
 	for step := range s.batches {
 		s.batches[step] = s.make(step)
+		s.counted[step] = s.batches[step].counted()
 	}
 	return s
 }
@@ -77,6 +80,32 @@ func (b *batch) counted() (n int64) {
 	return n
 }
 
+// only is the same samples, but that in a step the targets of one micro-batch alone count. What losses are means over stays.
+func (s *samples) only(step, micro int) *samples {
+	masked := *s
+	masked.batches = slices.Clone(s.batches)
+	targets, n := slices.Clone(s.batches[step].targets), s.plan.MicroBatch*s.plan.Workload.Sequence
+	for i := range targets {
+		if i/n != micro {
+			targets[i] = -1
+		}
+	}
+	masked.batches[step].targets = targets
+	return &masked
+}
+
+// alone is the samples of one micro-batch of a step. What losses are means over stays.
+func (s *samples) alone(step, micro int) *samples {
+	cut := *s
+	cut.batches = slices.Clone(s.batches)
+	b, n := s.batches[step], s.plan.MicroBatch*s.plan.Workload.Sequence
+	for _, ids := range []*[]int32{&b.tokens, &b.targets, &b.positions, &b.documents} {
+		*ids = (*ids)[micro*n : (micro+1)*n]
+	}
+	cut.batches[step] = b
+	return &cut
+}
+
 // mix is the finalizer of splitmix64: random bits of a counter.
 func mix(z uint64) uint64 {
 	z += 0x9e3779b97f4a7c15
@@ -94,5 +123,5 @@ func (s *samples) fill(e *parallel.Engine, step int) {
 		copy(e.Positions(), b.positions[e.Data()*n:])
 		copy(e.Documents(), b.documents[e.Data()*n:])
 	}
-	e.SetTargets(b.counted())
+	e.SetTargets(s.counted[step])
 }

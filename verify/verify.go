@@ -31,6 +31,7 @@ type Options struct {
 	Steps     int
 	Tolerance float64
 	Limit     time.Duration
+	Fault     Fault // planted, to see it caught
 }
 
 func (o Options) withDefaults() Options {
@@ -98,8 +99,9 @@ type Report struct {
 	Plan      plan.Plan // that was run
 	Steps     int
 	Tolerance float64
-	Rows      []Row // the loss, the gradients and the parameters, in the model's order
-	First     Row   // the first that is bad in the order of a run, if one is
+	Rows      []Row     // the loss, the gradients and the parameters, in the model's order
+	First     Row       // the first that is bad in the order of a run, if one is
+	Diagnosis Diagnosis // of what is bad
 	// Failure is why the ranks did not come to an end, or nil.
 	Failure error
 }
@@ -135,7 +137,7 @@ func (r *Report) Verdict() error {
 	case r.OK():
 		return nil
 	}
-	return fmt.Errorf("verify: %v", r.First)
+	return fmt.Errorf("verify: %v\n%v", r.First, r.Diagnosis)
 }
 
 // Run proves a plan as it is: every rank of it runs here. The error is one of the plan, or that ctx ended; what the proof
@@ -143,27 +145,54 @@ func (r *Report) Verdict() error {
 func Run(ctx context.Context, p plan.Plan, o Options) (*Report, error) {
 	o = o.withDefaults()
 	p = Exact(p)
-	if err := errors.Join(p.Validate(), parallel.Check(p)); err != nil {
+	if err := errors.Join(p.Validate(), parallel.Check(p), o.Fault.Place(p)); err != nil {
 		return nil, err
 	}
-	data := newSamples(p, o.Steps)
+	r := &proofRun{plan: p, options: o, samples: newSamples(p, o.Steps)}
+	if o.Fault != NoFault {
+		r.plant = newPlanter(o.Fault, p, o.Steps)
+	}
 	ref := &reference{moments: make([]moment, o.Steps)}
-	if err := (&world{plan: Alone(p), samples: data, steps: o.Steps, visitor: ref}).run(ctx); err != nil {
+	if err := (&world{plan: Alone(p), samples: r.samples, steps: o.Steps, visitor: ref}).run(ctx); err != nil {
 		return nil, fmt.Errorf("verify: the run on one rank: %w", err)
 	}
 	ref.finish()
-	c := newComparison(p, ref, o)
-	limited, cancel := context.WithTimeoutCause(ctx, o.Limit, errors.New("verify: the ranks did not come to an end in time: some wait for each other"))
+	return r.compare(ctx, ref)
+}
+
+// proofRun is what the runs of a proof share.
+type proofRun struct {
+	plan    plan.Plan
+	options Options
+	samples *samples
+	plant   *planter // nil for none
+}
+
+// errHang is the end of ranks that wait for each other.
+var errHang = errors.New("they did not come to an end in time: some wait for each other")
+
+// compare runs the layout, and explains what differs.
+func (r *proofRun) compare(ctx context.Context, ref *reference) (*Report, error) {
+	c := newComparison(r.plan, ref, r.options)
+	limited, cancel := context.WithTimeoutCause(ctx, r.options.Limit, errHang)
 	defer cancel()
-	err := (&world{plan: p, samples: data, steps: o.Steps, visitor: c}).run(limited)
+	w := world{plan: r.plan, samples: r.samples, steps: r.options.Steps, visitor: c, plant: r.plant}
+	report := &Report{Plan: r.plan, Steps: r.options.Steps, Tolerance: r.options.Tolerance, Failure: w.run(limited)}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	r := &Report{Plan: p, Steps: o.Steps, Tolerance: o.Tolerance, Rows: c.rows(), Failure: err}
-	if bad := c.bad(); len(bad) > 0 {
-		r.First = bad[0]
+	report.Rows = c.rows()
+	bad := c.bad()
+	if report.Failure != nil || len(bad) == 0 {
+		return report, nil
 	}
-	return r, nil
+	report.First = bad[0]
+	m, err := r.plan.Layout.Mesh()
+	if err != nil {
+		return nil, err
+	}
+	report.Diagnosis, err = (&inquiry{comparison: c, proof: r, mesh: m}).diagnose(ctx, bad)
+	return report, err
 }
 
 // finite is the error of a difference: one that is not a number is the worst there is.

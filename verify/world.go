@@ -13,12 +13,17 @@ import (
 type world struct {
 	plan    plan.Plan
 	samples *samples
-	steps   int
+	first   int // step
+	steps   int // up to this one
 	visitor visitor
+	plant   *planter                   // nil for none
+	observe func(rank int) nn.Observer // nil for none
 }
 
 // visitor looks at every rank in every step. Ranks call it at the same time; a rank's calls come in order.
 type visitor interface {
+	// began is called before the first step.
+	began(e *parallel.Engine)
 	// reduced is called between the reduction of the gradients and the update.
 	reduced(e *parallel.Engine, step int)
 	// updated is called at the end of a step.
@@ -49,19 +54,45 @@ func (w *world) run(ctx context.Context) error {
 
 // rank is the life of one rank.
 func (w *world) rank(end comm.Endpoint, made **parallel.Engine) error {
-	step := 0
-	e, err := parallel.New(end, w.plan, parallel.Options{Reduced: func() { w.visitor.reduced(*made, step) }})
+	step := w.first
+	o := parallel.Options{Reduced: func() { w.visitor.reduced(*made, step) }}
+	if w.observe != nil {
+		o.Observer = w.observe(end.Rank())
+	}
+	place := &spoiled{}
+	if w.plant != nil {
+		place = w.plant.wrap(end)
+		defer place.arena.Close()
+		end = place
+	}
+	e, err := parallel.New(end, w.plan, o)
 	*made = e
 	if err != nil {
 		return err
 	}
+	w.visitor.began(e)
 	for ; step < w.steps; step++ {
-		w.samples.fill(e, step)
-		r, err := e.Step(step, w.plan.Optimizer.LearningRate)
-		if err != nil {
+		place.step = step
+		if err := w.step(e, step); err != nil {
 			return err
 		}
-		w.visitor.updated(e, step, r)
 	}
+	return nil
+}
+
+// step is one step of a rank.
+func (w *world) step(e *parallel.Engine, step int) error {
+	w.samples.fill(e, step)
+	restore := func() {}
+	if w.plant != nil {
+		w.plant.lose(e, w.plan, step)
+		restore = w.plant.remember(e, step)
+	}
+	r, err := e.Step(step, w.plan.Optimizer.LearningRate)
+	if err != nil {
+		return err
+	}
+	restore()
+	w.visitor.updated(e, step, r)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
 	"carve/parallel"
 	"carve/plan"
@@ -17,9 +18,10 @@ import (
 
 // verifyOptions are the flags of carve verify.
 type verifyOptions struct {
-	plan  string
-	steps int
-	json  bool
+	plan   string
+	steps  int
+	inject string
+	json   bool
 }
 
 func newVerify() *cobra.Command {
@@ -34,9 +36,13 @@ rank; the loss, every gradient after reduction, and every updated parameter are 
 piece. The pipeline's schedule and the groups of ranks are proved at the full size, without running.
 
 Exit code 0 means equal, 1 that something differs or failed: then the first bad tensor is named, its rank, and what probably
-went wrong.`,
+went wrong.
+
+--inject plants a fault, to see it caught:
+` + faultList(),
 		Example: `  carve verify --plan plan.yaml
-  carve verify --plan plan.yaml --steps 5 --json`,
+  carve verify --plan plan.yaml --steps 5 --json
+  carve verify --plan plan.yaml --inject dropped-reduction`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt)
@@ -51,9 +57,28 @@ went wrong.`,
 	f := cmd.Flags()
 	f.StringVar(&o.plan, "plan", "", "plan to prove")
 	f.IntVar(&o.steps, "steps", verify.Steps, "steps to compare")
+	f.StringVar(&o.inject, "inject", "", "fault to plant")
 	jsonFlag(cmd, &o.json)
+	completeWords(cmd, "inject", faultWords()...)
 	completeFiles(cmd, map[string][]string{"plan": {"yaml", "yml"}})
 	return cmd
+}
+
+// faultWords are the names of the faults.
+func faultWords() (words []string) {
+	for _, f := range verify.Faults() {
+		words = append(words, f.String())
+	}
+	return words
+}
+
+// faultList is a line a fault.
+func faultList() string {
+	var b strings.Builder
+	for _, f := range verify.Faults() {
+		fmt.Fprintf(&b, "  %-18s %s\n", f, f.What())
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // maxVerifySteps bounds --steps: the batches of all steps are made at once.
@@ -78,12 +103,17 @@ func runVerify(ctx context.Context, out io.Writer, o verifyOptions) error {
 	if err != nil {
 		return badInput(err)
 	}
-	small := verify.Shrink(p)
-	if err := parallel.Check(small); err != nil {
+	small, options := verify.Shrink(p), verify.Options{Steps: o.steps}
+	if o.inject != "" {
+		if options.Fault, err = verify.ParseFault(o.inject); err != nil {
+			return badInput(err)
+		}
+	}
+	if err := errors.Join(parallel.Check(small), options.Fault.Place(small)); err != nil {
 		return badInput(inFile(o.plan, err))
 	}
 	proof := proof{full: p, small: small, static: verify.Check(p)}
-	if proof.report, err = verify.Run(ctx, small, verify.Options{Steps: o.steps}); err != nil {
+	if proof.report, err = verify.Run(ctx, small, options); err != nil {
 		return err
 	}
 	if o.json {

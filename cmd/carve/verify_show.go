@@ -30,7 +30,20 @@ type summaryEvent struct {
 	World  int          `json:"world"`
 	Steps  int          `json:"steps"`
 	Static *staticEvent `json:"static,omitempty"`
-	Fault  string       `json:"fault,omitempty"`
+	First  *firstEvent  `json:"first_bad,omitempty"`
+	Fault  string       `json:"fault,omitempty"` // everything that is wrong, in words
+}
+
+// firstEvent is the first bad tensor of a proof, and what its evidence points at.
+type firstEvent struct {
+	Name      string  `json:"name"`
+	Kind      string  `json:"kind"`
+	Error     float64 `json:"max_rel_err"`
+	Step      int     `json:"step"`
+	Rank      int     `json:"rank"`
+	Diagnosis string  `json:"diagnosis"` // the name of a fault, or "none"
+	Culprit   int     `json:"culprit"`   // rank; -1 for none in particular
+	Operation string  `json:"operation"`
 }
 
 // staticEvent is what was proved at the full size.
@@ -67,6 +80,9 @@ func newSummary(r *verify.Report) summaryEvent {
 	}
 	if err := r.Verdict(); err != nil {
 		s.Fault = err.Error()
+	}
+	if f, d := r.First, r.Diagnosis; f.Step > 0 {
+		s.First = &firstEvent{f.Name, f.Kind.String(), numeric(f.Error), f.Step, f.Rank, d.Fault.String(), d.Rank, d.Operation}
 	}
 	return s
 }

@@ -1,0 +1,273 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"carve/mesh"
+)
+
+// Diagnosis is what the evidence of a failed proof points at.
+type Diagnosis struct {
+	Fault     Fault // NoFault where it is none of those that have a name
+	Rank      int   // of the world; -1 for none in particular
+	Operation string
+}
+
+// String is the diagnosis in a sentence.
+func (d Diagnosis) String() string { return d.Operation }
+
+// inquiry looks for the reason of a difference, by evidence alone: it does not know what was planted.
+type inquiry struct {
+	*comparison
+	proof *proofRun
+	mesh  mesh.Mesh
+	step  int
+	terms []term // of gradients in the step; nil before they are needed
+}
+
+// diagnose explains what is bad. The rows are those of the first bad step, in order.
+func (q *inquiry) diagnose(ctx context.Context, bad []Row) (Diagnosis, error) {
+	q.step = bad[0].Step - 1
+	if bad[0].Kind == Parameter {
+		return q.parameter(bad), nil
+	}
+	if slices.ContainsFunc(bad, func(r Row) bool { return math.IsInf(r.Error, 1) && r.Rank < 0 }) {
+		return Diagnosis{NoFault, -1, "no rank holds all of the tensor: the layout lost a part of the model"}, nil
+	}
+	fits, err := q.fits(ctx, bad)
+	if err != nil {
+		return Diagnosis{}, err
+	}
+	if d, ok := q.sums(fits); ok {
+		return d, nil
+	}
+	if bad[0].Kind == Gradient && bad[0].Name == normName {
+		return Diagnosis{NoFault, bad[0].Rank, "every gradient is right and their norm is not: the sum of squares over the ranks counts some part twice or not at all"}, nil
+	}
+	return q.passes(ctx, bad)
+}
+
+// parameter explains a wrong update of right gradients.
+func (q *inquiry) parameter(bad []Row) Diagnosis {
+	first := bad[0]
+	var stale, other []int
+	before := q.ref.before(q.step)[first.Name]
+	for _, r := range bad {
+		if r.Name != first.Name {
+			continue
+		}
+		unchanged := true
+		for _, b := range q.ranks[r.Rank].got[key{Parameter, r.Name}] {
+			for i, v := range before.part(b.region) {
+				unchanged = unchanged && math.Abs(v-b.data[i]) <= q.bound*before.scale
+			}
+		}
+		if unchanged {
+			stale = append(stale, r.Rank)
+		} else {
+			other = append(other, r.Rank)
+		}
+	}
+	if len(stale) > 0 {
+		return Diagnosis{StaleParameter, stale[0], fmt.Sprintf(
+			"stale parameter: rank %d still has %s as before the update, though its gradient is right; its update, or the all-gather or broadcast of the updated values, passed it by",
+			stale[0], first.Name)}
+	}
+	return Diagnosis{NoFault, other[0], fmt.Sprintf("the gradient of %s is right and its update on rank %d is not: the optimizer's state, rate, clipping or decay differs", first.Name, other[0])}
+}
+
+// fit is what a rank's gradient consists of: the factor of every term.
+type fit struct {
+	rank    int
+	name    string
+	axes    mesh.Axes // that the terms are summed over
+	factors []float64
+}
+
+// enough is how many of a rank's gradients are looked at before it is left out.
+const enough = 4
+
+// fits explains, on every rank with bad gradients, one of them as a sum of terms with factors. Ranks whose gradient is no such
+// sum are left out.
+func (q *inquiry) fits(ctx context.Context, bad []Row) (fits []fit, err error) {
+	tried := map[int]int{}
+	for _, r := range bad {
+		if r.Kind != Gradient || r.Name == normName || tried[r.Rank] == enough {
+			continue
+		}
+		if q.terms == nil {
+			if q.terms, err = findTerms(ctx, q.plan, q.proof.samples, q.ref, q.step); err != nil {
+				return nil, fmt.Errorf("verify: looking for the terms of the gradient: %w", err)
+			}
+		}
+		tried[r.Rank]++
+		blocks := q.ranks[r.Rank].got[key{Gradient, r.Name}]
+		if factors, ok := q.factors(r.Name, blocks); ok {
+			tried[r.Rank] = enough
+			fits = append(fits, fit{r.Rank, r.Name, q.ref.axes[r.Name], factors})
+		}
+	}
+	return fits, nil
+}
+
+// explained is how much of a tensor's scale a sum of terms may leave, and how near to a whole number a factor is.
+const explained = 1e-7
+
+// factors finds the factors of the terms in a rank's blocks of a gradient; false where they do not explain it.
+func (q *inquiry) factors(name string, blocks []block) ([]float64, bool) {
+	var got []float64
+	for _, b := range blocks {
+		got = append(got, b.data...)
+	}
+	if len(got) < 2*len(q.terms) {
+		return nil, false // too few numbers to tell
+	}
+	columns := make([][]float64, len(q.terms))
+	for i, t := range q.terms {
+		for _, b := range blocks {
+			columns[i] = append(columns[i], t.grads[name].part(b.region)...)
+		}
+	}
+	c, rest, ok := leastSquares(columns, got)
+	return c, ok && rest <= explained*q.ref.moments[q.step].grads[name].scale
+}
+
+// factor tells whether a factor is the given number.
+func factor(c, n float64) bool { return math.Abs(c-n) <= math.Sqrt(explained) }
+
+// sums explains factors of terms that are not all 1.
+func (q *inquiry) sums(fits []fit) (Diagnosis, bool) {
+	fits = slices.DeleteFunc(fits, func(f fit) bool { return len(f.other(1)) == 0 })
+	if len(fits) == 0 {
+		return Diagnosis{}, false
+	}
+	first := fits[0]
+	wrong := first.other(1)
+	k := first.factors[wrong[0]]
+	for _, i := range wrong {
+		if !factor(first.factors[i], k) {
+			return Diagnosis{NoFault, first.rank, fmt.Sprintf("the gradient of %s on rank %d is a sum of the right terms with wrong factors: %s", first.name, first.rank, q.list(first))}, true
+		}
+	}
+	if !factor(k, 0) {
+		return q.repeated(first, wrong, k), true
+	}
+	if d, ok := q.lost(first, wrong); ok {
+		return d, true
+	}
+	return q.lacking(fits), true
+}
+
+// other lists the terms whose factor is not n.
+func (f fit) other(n float64) (list []int) {
+	for i, c := range f.factors {
+		if !factor(c, n) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// members are the ranks whose terms the listed ones are, in the group that sums the gradient of the fit.
+func (q *inquiry) members(f fit, terms []int) (ranks []int) {
+	for _, i := range terms {
+		ranks = append(ranks, q.terms[i].memberOf(q.mesh, f.rank, f.axes))
+	}
+	slices.Sort(ranks)
+	return slices.Compact(ranks)
+}
+
+// group names the sum of a fit.
+func (q *inquiry) group(f fit) string {
+	name := "data"
+	if f.axes == mesh.ExpertData {
+		name = "expert-data"
+	}
+	return fmt.Sprintf("the sum of gradients over group %s %v", name, q.mesh.Group(f.rank, f.axes))
+}
+
+// repeated explains terms that are there k times.
+func (q *inquiry) repeated(f fit, wrong []int, k float64) Diagnosis {
+	if len(wrong) == len(q.terms) {
+		return Diagnosis{DoubledReduction, f.rank, fmt.Sprintf("doubled reduction: the gradient of %s on rank %d is %.6g times what it should be: %s ran more than once, or its scale is wrong",
+			f.name, f.rank, k, q.group(f))}
+	}
+	ranks := q.members(f, wrong)
+	return Diagnosis{DoubledReduction, ranks[0], fmt.Sprintf("doubled reduction: the term of rank %s is %.6g times in %s", numbers(ranks), k, q.group(f))}
+}
+
+// lost explains missing terms whose losses are missing as well: those micro-batches were not run.
+func (q *inquiry) lost(f fit, missing []int) (Diagnosis, bool) {
+	for data := range q.plan.Layout.DataParallel() {
+		if math.Abs(q.lossOf(data)-q.expected(data, missing)) > explained*math.Abs(q.ref.moments[q.step].loss) {
+			return Diagnosis{}, false
+		}
+	}
+	t := q.terms[missing[0]]
+	if q.expected(t.data, missing) == q.expected(t.data, nil) {
+		return Diagnosis{}, false // no loss is missing
+	}
+	rank := t.memberOf(q.mesh, f.rank, mesh.DenseData)
+	return Diagnosis{LostMicroBatch, rank, fmt.Sprintf("lost micro-batch: micro-batch %d of data rank %d (rank %d) is missing in the loss and in every gradient",
+		t.micro, t.data, rank)}, true
+}
+
+// lossOf is the loss that the ranks of a data rank counted.
+func (q *inquiry) lossOf(data int) (sum float64) {
+	for rank, r := range q.ranks {
+		if q.mesh.Index(rank, mesh.Samples) == data {
+			sum += r.loss[q.step]
+		}
+	}
+	return sum
+}
+
+// expected is the loss of a data rank without the listed terms.
+func (q *inquiry) expected(data int, without []int) (sum float64) {
+	for i, t := range q.terms {
+		if t.data == data && !slices.Contains(without, i) {
+			sum += t.loss
+		}
+	}
+	return sum
+}
+
+// lacking explains terms that are missing in sums.
+func (q *inquiry) lacking(fits []fit) Diagnosis {
+	f := fits[0]
+	for _, one := range fits { // a rank that lacks its own term: the term was lost on its way into the sum
+		if missing := q.members(one, one.other(1)); slices.Contains(missing, one.rank) {
+			return q.dropped(one, missing)
+		}
+	}
+	missing := q.members(f, f.other(1))
+	if len(fits) == 1 && len(missing) == 1 {
+		return q.dropped(f, missing)
+	}
+	return Diagnosis{WrongGroup, f.rank, fmt.Sprintf("wrong group: the gradient of %s on rank %d has the terms of rank %s only, not those of rank %s: it was not summed over group %v",
+		f.name, f.rank, numbers(q.members(f, f.other(0))), numbers(missing), q.mesh.Group(f.rank, f.axes))}
+}
+
+func (q *inquiry) dropped(f fit, missing []int) Diagnosis {
+	return Diagnosis{DroppedReduction, missing[0], fmt.Sprintf("dropped reduction: the term of rank %s is missing in %s (gradient of %s on rank %d)",
+		numbers(missing), q.group(f), f.name, f.rank)}
+}
+
+// list writes the factors of terms that are not 1.
+func (q *inquiry) list(f fit) string {
+	var parts []string
+	for _, i := range f.other(1) {
+		t := q.terms[i]
+		parts = append(parts, fmt.Sprintf("%.4g of micro-batch %d of data rank %d", f.factors[i], t.micro, t.data))
+	}
+	return strings.Join(parts[:min(len(parts), 4)], ", ")
+}
+
+// numbers writes ranks: "3", or "1, 3".
+func numbers(ranks []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(ranks), " ", ", "), "[]")
+}
