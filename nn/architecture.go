@@ -43,6 +43,7 @@ type tokenTable struct {
 func (b *builder) tokenTable() {
 	std, _ := b.std()
 	b.begin(b.names.embedding)
+	b.unit.Tied = b.c.TieEmbeddings
 	p := b.matrix(b.names.embedding, Table, b.c.Vocab, b.c.Hidden, byOut, std)
 	b.table = &tokenTable{unit: b.unit, weight: b.weight(p), start: p.Region[0].Start}
 }

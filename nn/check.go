@@ -59,6 +59,9 @@ func (i *Inspector) Gradients(m *Model) {
 	}
 }
 
+// Gradient looks at a block of a parameter's gradient.
+func (i *Inspector) Gradient(name string, t *tensor.Tensor) { i.look(name, "gradient", t) }
+
 // First is the first finding, or nil.
 func (i *Inspector) First() *NonFiniteError { return i.first }
 

@@ -18,6 +18,9 @@ type Unit struct {
 	// Uses are other units whose parameters the layers read as well: the embedding's, for a tied head.
 	Uses []*Unit
 
+	// Tied tells whether the unit is a token table that the head shares. On other stages than the embedding's the head's is
+	// a copy, in a unit of the same name.
+	Tied bool
 	// Block tells whether the unit is a block of the model: what it keeps may be recomputed or offloaded.
 	Block bool
 

@@ -39,11 +39,9 @@ type Engine struct {
 	model   *nn.Model
 	world   *comm.Group
 
-	batches   *batches
-	pipeline  *pipeline
-	optimizer optim.Optimizer
-	reducer   *optim.Reducer
-	norm      *optim.Norm
+	batches  *batches
+	pipeline *pipeline
+	state    *optim.State
 }
 
 // New makes the engine of a rank with the initial weights. When it fails, [Engine.Close] gives back what was made;
@@ -106,21 +104,19 @@ func (e *Engine) build() error {
 		return err
 	}
 	e.pipeline = pipe
+	state := stateOf(p)
+	state.Twins = pipe.twins
 	e.model, err = nn.Build(r, p.Model.Config, nn.Options{
 		Sequence: p.Workload.Sequence, Chunks: pipe.stages(p.StageLayers()), Head: pipe.head(),
-		Recompute: recomputeOf(p.Recompute),
+		Recompute: recomputeOf(p.Recompute), Storage: state.Storage(),
 	})
 	if err != nil {
 		return err
 	}
-	e.model.Init(r)
-	e.reducer = optim.NewReducer(r, e.model, optim.ReducerOptions{
-		Mode: reduceMode(p.Layout.Zero.Reduce), Bucket: p.Layout.Zero.Bucket,
-	})
-	e.norm = optim.NewNorm(r, e.model)
-	if e.optimizer, err = newOptimizer(r, e.model, p.Optimizer); err != nil {
+	if e.state, err = optim.NewState(r, e.model, state); err != nil {
 		return err
 	}
+	e.state.Init()
 	e.batches = newBatches(r, p)
 	return nil
 }
@@ -148,8 +144,8 @@ func (e *Engine) Model() *nn.Model { return e.model }
 // World is the group of all ranks.
 func (e *Engine) World() *comm.Group { return e.world }
 
-// Optimizer is the optimizer's state.
-func (e *Engine) Optimizer() optim.Optimizer { return e.optimizer }
+// State is this rank's share of parameters, gradients and the optimizer's memory.
+func (e *Engine) State() *optim.State { return e.state }
 
 // Tokens and Targets are the samples of the rank's data share of a step, [M·B, S], whole sequences; the caller fills
 // them before every Step.
@@ -193,8 +189,7 @@ func Check(p plan.Plan) error {
 	}
 	l := p.Layout
 	refuse(l.Degrees[mesh.EP] > 1, "expert parallelism", "use ep 1")
-	refuse(l.Zero.Stage > plan.ShardOptimizer, "zero.stage "+l.Zero.Stage.String(), "use 0")
-	refuse(l.Zero.Reduce == plan.Server, "zero.reduce server", "use overlap or naive")
+	refuse(p.Optimizer.Name == plan.Muon && l.Degrees[mesh.TP] > 1, "optimizer muon needs whole matrices, which tp splits: it", "use adamw, or tp 1")
 	return errors.Join(faults...)
 }
 

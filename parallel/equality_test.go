@@ -8,9 +8,9 @@ import (
 
 	"carve/comm"
 	"carve/nn"
+	"carve/optim"
 	"carve/parallel"
 	"carve/plan"
-	"carve/tensor"
 )
 
 // small is a plan of one rank in fp64 whose model has every kind of parameter that layouts treat differently.
@@ -21,7 +21,7 @@ workload: {sequence: 8, global_batch: 16, steps: 2}
 cluster: {preset: this-machine}
 micro_batch: 1
 precision: fp64
-optimizer: {name: adamw, learning_rate: 1e-3, schedule: constant, warmup: 0, clip: 0, eps: 1e-6}
+optimizer: {name: adamw, learning_rate: 1e-3, schedule: constant, warmup: 0, clip: 0.5, eps: 1e-6}
 `
 
 // outcome is what a run has left: the loss of every step, and every parameter whole.
@@ -82,7 +82,7 @@ func steps(e *parallel.Engine, p plan.Plan, out *outcome, mu *sync.Mutex) error 
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	for _, q := range e.Model().Params() {
+	for _, q := range e.State().Parameters() {
 		place(out.params, q)
 	}
 	return nil
@@ -117,27 +117,25 @@ func number(p plan.Plan, step, sample, at int) int32 {
 }
 
 // place writes a rank's part of a parameter into the whole one. Parts have one or two dims.
-func place(all map[string][]float64, q *nn.Param) {
+func place(all map[string][]float64, q optim.Piece) {
 	total := 1
-	for _, n := range q.Shape {
+	for _, n := range q.Param.Shape {
 		total *= n
 	}
-	if all[q.Name] == nil {
-		all[q.Name] = make([]float64, total)
+	if all[q.Param.Name] == nil {
+		all[q.Param.Name] = make([]float64, total)
 	}
 	cols, rows := q.Region[len(q.Region)-1], q.Region[0]
-	width := q.Shape[len(q.Shape)-1]
-	values := floats(q.Value)
+	width := q.Param.Shape[len(q.Param.Shape)-1]
+	values := q.Tensor.F64()
 	if len(q.Region) == 1 {
-		copy(all[q.Name][cols.Start:], values)
+		copy(all[q.Param.Name][cols.Start:], values)
 		return
 	}
 	for i := rows.Start; i < rows.Stop; i++ {
-		values = values[copy(all[q.Name][i*width+cols.Start:i*width+cols.Stop], values):]
+		values = values[copy(all[q.Param.Name][i*width+cols.Start:i*width+cols.Stop], values):]
 	}
 }
-
-func floats(t *tensor.Tensor) []float64 { return t.F64() }
 
 // TestLayouts holds every layout to what one rank computes.
 func TestLayouts(t *testing.T) {
@@ -167,8 +165,35 @@ func TestLayouts(t *testing.T) {
 		"{pp: 2, pipeline: {schedule: dualpipe-v}}",
 		"{pp: 2, tp: 2, cp: 2, sequence_parallel: true, pipeline: {schedule: dualpipe-v}}",
 		"{dp: 2, tp: 2, pp: 2, cp: 2, sequence_parallel: true, pipeline: {schedule: 1f1b}}",
+		"{pp: 2, pipeline: {schedule: dualpipe}}",
+		"{pp: 4, tp: 2, pipeline: {schedule: dualpipe}}",
+		"{dp: 2, zero: {stage: 1}}",
+		"{dp: 4, zero: {stage: 2}}",
+		"{dp: 4, zero: {stage: 3}}",
+		"{dp: 4, zero: {stage: 3, hybrid: 2, reshard: false}}",
+		"{dp: 2, zero: {stage: 0, reduce: server}}",
+		"{dp: 2, tp: 2, pp: 2, cp: 2, sequence_parallel: true, zero: {stage: 3, ownership: tensor}, pipeline: {schedule: interleaved, virtual: 2}}",
+		"{dp: 2, pp: 2, zero: {stage: 2}, pipeline: {schedule: zb-v}}",
+		"{dp: 2, pp: 2, zero: {stage: 3}, pipeline: {schedule: dualpipe}}",
 	} {
 		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, small+"layout: "+layout+"\n")) })
+	}
+}
+
+// TestTiedLayouts does the same where the head is the token table.
+func TestTiedLayouts(t *testing.T) {
+	tied := strings.Replace(small, "tie_embeddings: false", "tie_embeddings: true", 1)
+	want := train(t, tied)
+	for _, layout := range []string{
+		"{tp: 2, sequence_parallel: true}",
+		"{pp: 2, pipeline: {schedule: 1f1b}}",
+		"{pp: 2, pipeline: {schedule: zb-v}}",
+		"{pp: 2, pipeline: {schedule: dualpipe}}",
+		"{dp: 2, pp: 2, zero: {stage: 1}, pipeline: {schedule: zb-h1}}",
+		"{dp: 2, pp: 2, zero: {stage: 2}, pipeline: {schedule: interleaved, virtual: 2}}",
+		"{dp: 2, pp: 4, zero: {stage: 3}, pipeline: {schedule: dualpipe}}",
+	} {
+		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, tied+"layout: "+layout+"\n")) })
 	}
 }
 
@@ -187,7 +212,7 @@ func TestDropoutLayouts(t *testing.T) {
 
 // TestPackedLayouts does the same for samples of several documents.
 func TestPackedLayouts(t *testing.T) {
-	packed := strings.Replace(small, "sequence: 16", "sequence: 16, packing: documents", 1)
+	packed := strings.Replace(small, "sequence: 8", "sequence: 8, packing: documents", 1)
 	want := train(t, packed)
 	if relative(want.loss[0], train(t, small).loss[0], want.loss[0]) < 1e-6 {
 		t.Fatal("packing changes nothing")

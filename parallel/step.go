@@ -24,22 +24,22 @@ type Result struct {
 // the tensor, context and expert axes. Gradients that are complete are reduced over the data axes while the backward goes
 // on; what is left is waited for, the norm is taken, and the parameters are updated by those who own them.
 func (e *Engine) Step(number int, rate float64) (Result, error) {
-	e.model.Begin()
+	e.state.Begin()
 	e.batches.begin(number)
-	if err := e.pipeline.run(e.rank, e.reducer); err != nil {
+	if err := e.pipeline.run(e.rank, e.state); err != nil {
 		return Result{}, err
 	}
 	e.enter(Reducing)
-	e.reducer.Finish()
+	e.state.Finish()
 	e.options.Reduced()
 	e.enter(Norming)
-	r := Result{Loss: e.pipeline.loss(), Norm: e.norm.Of(), Finite: true} // after the reduction: the same number on every rank
+	r := Result{Loss: e.pipeline.loss(), Norm: e.state.Norm(), Finite: true} // after the reduction: the same number on every rank
 	if math.IsNaN(r.Norm) || math.IsInf(r.Norm, 0) {
 		r.Finite = false // before the update: the weights are still those of the step before
 		return r, nil
 	}
 	e.enter(Updating)
-	e.optimizer.Step(rate, optim.ClipScale(r.Norm, e.plan.Optimizer.Clip))
+	e.state.Step(rate, optim.ClipScale(r.Norm, e.plan.Optimizer.Clip))
 	return r, nil
 }
 
@@ -48,10 +48,15 @@ func (e *Engine) Step(number int, rate float64) (Result, error) {
 func (e *Engine) Inspect() (*nn.NonFiniteError, error) {
 	watched, i := e.rank.Inspect()
 	i.Values(e.model)
-	e.model.Begin()
-	err := e.pipeline.run(watched, nil)
-	i.Gradients(e.model)
-	return i.First(), err
+	e.state.Begin()
+	if err := e.pipeline.run(watched, e.state); err != nil {
+		return nil, err
+	}
+	e.state.Finish()
+	for _, p := range e.state.Gradients() {
+		i.Gradient(p.Param.Name, p.Tensor)
+	}
+	return i.First(), nil
 }
 
 // enter says what the rank does now.

@@ -43,16 +43,6 @@ func Parse(data []byte, files Files) (Plan, error) {
 	return p, err
 }
 
-// Names tells whether a plan file gives a value of its own for a key, such as "layout.zero.stage".
-func Names(data []byte, key string) bool {
-	n, err := parseYAML(data)
-	if err != nil {
-		return false
-	}
-	_, _, ok := n.Place(key)
-	return ok
-}
-
 // parse reads a plan file, and returns its tree as well.
 func parse(data []byte, files Files) (Plan, *document.Node, error) {
 	n, err := parseYAML(data)

@@ -139,8 +139,8 @@ func (b *bench) rank(ctx context.Context, w *worker) error {
 	began := w.job.now()
 	for stop := false; !stop; {
 		start := w.job.now()
-		w.at.step = w.optimizer.Steps() + 1
-		_, finite, err := w.step(ctx, w.rates.Rate(w.optimizer.Steps()))
+		w.at.step = w.state.Steps() + 1
+		_, finite, err := w.step(ctx, w.rates.Rate(w.state.Steps()))
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (b *bench) rank(ctx context.Context, w *worker) error {
 		}
 		end := w.job.now()
 		if w.leads() {
-			b.add(w.optimizer.Steps(), end-start)
+			b.add(w.state.Steps(), end-start)
 		}
 		if err := w.publish(w.leads() && b.enough(end-began), 0); err != nil {
 			return err

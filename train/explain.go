@@ -68,3 +68,18 @@ func (w *worker) earliest(found *nn.NonFiniteError) (int, error) {
 	}
 	return -1, nil
 }
+
+// everywhere tells whether a condition holds on every rank.
+func (w *worker) everywhere(holds bool) (bool, error) { //nolint:revive // a number that is sent, not a way to behave
+	if w.world.Size() == 1 {
+		return holds, nil
+	}
+	mine := w.rank.Arena.New(tensor.Communication, tensor.Int32, 1)
+	defer mine.Free()
+	mine.I32()[0] = 0
+	if holds {
+		mine.I32()[0] = 1
+	}
+	err := w.world.AllReduce(mine, tensor.Min)
+	return mine.I32()[0] == 1, err
+}

@@ -45,7 +45,7 @@ func (j *job) launch(ctx context.Context, work func(context.Context, *worker) er
 		workers[rank] = j.newWorker(world.Rank(rank))
 		ends[rank] = workers[rank].end
 	}
-	j.ledger = ledger{holds: make([][]string, world.Size()), shards: make([][]checkpoint.Tensor, world.Size())}
+	j.ledger = ledger{shards: make([][]checkpoint.Tensor, world.Size())}
 	err := comm.Run(ctx, ends, func(end comm.Endpoint) error {
 		w := workers[end.Rank()]
 		return w.guard(func() error { return work(ctx, w) })
@@ -85,9 +85,6 @@ func (w *worker) run(ctx context.Context) error {
 
 // begin brings the rank to where the run goes on.
 func (w *worker) begin() (err error) {
-	if err = w.enrol(); err != nil {
-		return err
-	}
 	if w.job.from != nil {
 		if err = w.restore(w.job.from); err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 // loop trains from where the state stands to the last step. Every rank runs it, and every rank decides alike: what a
 // decision rests on is the same everywhere, or comes from rank 0 over the board.
 func (w *worker) loop(ctx context.Context) error {
-	if w.optimizer.Steps() == 0 {
+	if w.state.Steps() == 0 {
 		if err := w.validate(0); err != nil {
 			return err
 		}
@@ -26,7 +26,7 @@ func (w *worker) loop(ctx context.Context) error {
 	if err = w.openSamples(ctx, w.job.position); err != nil {
 		return err
 	}
-	for stop := false; !stop && w.optimizer.Steps() < w.plan.Steps(); {
+	for stop := false; !stop && w.state.Steps() < w.plan.Steps(); {
 		if stop, err = w.advance(ctx); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (w *worker) openSamples(ctx context.Context, from *data.State) (err error) 
 
 // advance makes one step and what is due after it, and reports whether the run was asked to stop.
 func (w *worker) advance(ctx context.Context) (stop bool, err error) {
-	n := w.optimizer.Steps()
+	n := w.state.Steps()
 	w.at.step = n + 1
 	start := w.job.now()
 	norm, finite, err := w.step(ctx, w.rates.Rate(n))
@@ -73,7 +73,7 @@ func (w *worker) advance(ctx context.Context) (stop bool, err error) {
 
 // due validates and saves when it is time to.
 func (w *worker) due(stop bool) error { //nolint:revive // one more thing that makes a checkpoint due
-	done, last := w.optimizer.Steps(), w.plan.Steps()
+	done, last := w.state.Steps(), w.plan.Steps()
 	if done == last || every(done, w.plan.Workload.Validation.Interval) {
 		if err := w.validate(done); err != nil {
 			return err
@@ -110,7 +110,7 @@ func (w *worker) tell(norm, loss float64, elapsed unit.Seconds) {
 		return
 	}
 	w.report.step(stepResult{
-		step: w.optimizer.Steps(), norm: norm, loss: loss, rate: w.rates.Rate(w.optimizer.Steps() - 1), elapsed: elapsed,
+		step: w.state.Steps(), norm: norm, loss: loss, rate: w.rates.Rate(w.state.Steps() - 1), elapsed: elapsed,
 		exposed: w.board.mean(exposeSlot), waited: w.board.mean(waitSlot), memory: w.board.memory(),
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"carve/cluster"
-	"carve/mesh"
+	"carve/parallel"
 	"carve/plan"
 	"carve/tensor"
 	"carve/unit"
@@ -76,23 +76,14 @@ func Check(p plan.Plan) error {
 			faults = append(faults, fmt.Errorf("train: "+format, args...))
 		}
 	}
-	l := p.Layout
-	for _, a := range []mesh.Axis{mesh.PP, mesh.EP} {
-		refuse(l.Degrees[a] > 1, "layout.%v %d is planned but not run yet; use %v 1 and more dp", a, l.Degrees[a], a)
-	}
-	refuse(p.Optimizer.Name == plan.Muon && l.Degrees[mesh.TP] > 1, "optimizer muon needs whole matrices, and tp %d splits them; use adamw, or tp 1", l.Degrees[mesh.TP])
-	refuse(l.Zero.Stage > plan.ShardOptimizer, "layout.zero.stage %v is planned but not run yet; use stage 0", l.Zero.Stage)
-	refuse(l.Zero.Reduce == plan.Server, "layout.zero.reduce server is planned but not run yet; use overlap or naive")
 	refuse(len(p.Workload.Data) > 1, "workload.data names %d sources, and blends of several are not read yet; keep one, such as a folder that holds all", len(p.Workload.Data))
 	for _, source := range p.Workload.Data {
 		refuse(source.Kind == plan.Parquet, "parquet (%s) is planned but not read yet; use text, jsonl or shards", source.Path)
 	}
-	refuse(p.Recompute.Kind != plan.KeepAll, "recompute is planned but not run yet; use none")
-	refuse(p.Offload != plan.NoOffload, "offload is planned but not run yet; use none")
 	refuse(p.Engine == plan.Local && p.Cluster.Preset == cluster.ThisMachine && p.Cluster.Nodes > 1,
 		"cluster.nodes %d: engine local runs every rank on this one machine; use nodes 1", p.Cluster.Nodes)
 	refuse(p.Engine == plan.MPI, "engine mpi is planned but not run yet; use local")
-	return errors.Join(faults...)
+	return errors.Join(append(faults, parallel.Check(p))...)
 }
 
 // Notes says what is legal in a plan but worth knowing before it is run.
@@ -113,12 +104,4 @@ func clusterName(c plan.Cluster) string {
 		return c.File
 	}
 	return fmt.Sprintf("%s, nodes: %d", c.Preset, c.Nodes)
-}
-
-// ZeroNote says that the state which stage 1 shards is replicated for now, or is nil where that makes no difference.
-func ZeroNote(p plan.Plan) error {
-	if p.Layout.Zero.Stage == plan.ShardOptimizer && p.Layout.DataParallel() > 1 {
-		return errors.New("train: layout.zero.stage 1: optimizer state is replicated on every rank for now, as in stage 0; the result is the same")
-	}
-	return nil
 }

@@ -85,12 +85,12 @@ func (w *worker) rehearse(ctx context.Context) error {
 // forget takes the optimizer back to before its first step. The parameters' masters are states too, but equal to what
 // they were.
 func (w *worker) forget() {
-	for _, s := range w.optimizer.States() {
-		if s.Kind != optim.Master {
-			w.rank.Dev.Fill(s.Tensor, 0)
+	for _, h := range w.holdings {
+		if h.kind == optimizerFile && h.Kind != optim.Master {
+			w.rank.Dev.Fill(h.Tensor, 0)
 		}
 	}
-	w.optimizer.Restore(0)
+	w.state.Restore(0)
 }
 
 // agree tells every rank the number of steps that rank 0 found.

@@ -26,15 +26,14 @@ type worker struct {
 	engine *parallel.Engine
 
 	// Of the engine:
-	rank      *nn.Rank
-	model     *nn.Model
-	optimizer optim.Optimizer
+	rank  *nn.Rank
+	state *optim.State
 
 	rates    optim.Schedule
 	samples  *data.Loader
 	held     *data.Evaluation // nil when nothing is held back
 	board    *board
-	owned    []held  // what this rank writes to checkpoints
+	holdings []held  // what this rank has of the state
 	report   *report // on rank 0
 	timeline *timeline
 
@@ -59,7 +58,8 @@ func (w *worker) build() (err error) {
 	if err != nil {
 		return err
 	}
-	w.rank, w.model, w.world, w.optimizer = w.engine.Rank(), w.engine.Model(), w.engine.World(), w.engine.Optimizer()
+	w.rank, w.world, w.state = w.engine.Rank(), w.engine.World(), w.engine.State()
+	w.holdings = holdingsOf(w.state)
 	w.rates = rates(w.plan)
 	w.board = newBoard(w.rank, w.world)
 	return nil

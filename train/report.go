@@ -36,7 +36,7 @@ type stepResult struct {
 
 // begin says what the run consists of, when every rank is ready for the first step.
 func (r *report) begin(w *worker) {
-	r.resumed, r.world = w.optimizer.Steps(), w.world.Size()
+	r.resumed, r.world = w.state.Steps(), w.world.Size()
 	r.last.Step, r.last.Tokens = r.resumed, int64(r.resumed)*int64(r.plan.StepTokens())
 	r.sink.Event(Started{
 		Path: w.job.dir.Path, Resumed: r.resumed, Steps: r.plan.Steps(), World: w.world.Size(), Threads: w.rank.Dev.Threads(),

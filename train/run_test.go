@@ -9,7 +9,6 @@ import (
 	"slices"
 	"testing"
 
-	"carve/mesh"
 	"carve/plan"
 	"carve/tensor"
 )
@@ -159,26 +158,17 @@ func TestTimeIsAPlan(t *testing.T) {
 	sameState(t, timed, mustRun(t, left), steps)
 }
 
-// TestNotes holds that what is done otherwise than planned is said.
-func TestNotes(t *testing.T) {
-	p := over(smallPlan(t, 1), 2, 2)
-	p.Layout.Zero.Stage = plan.ShardOptimizer
-	if r := mustRun(t, p); len(of[Warning](&r.journal)) != 1 {
-		t.Errorf("warnings %v", of[Warning](&r.journal))
-	}
-}
-
 // TestCheck holds that what cannot be run yet is refused, all of it at once.
 func TestCheck(t *testing.T) {
 	p := smallPlan(t, 1)
 	if err := Check(p); err != nil {
 		t.Fatal(err)
 	}
-	p.Layout.Degrees[mesh.PP] = 2
-	p.Recompute.Kind, p.Engine = plan.FullBlock, plan.MPI
+	p.Engine, p.Cluster.Nodes = plan.MPI, 2
+	p.Workload.Data = []plan.Source{{Path: "a", Weight: 1}, {Path: "b", Weight: 1, Kind: plan.Parquet}}
 	err := Check(p)
-	want := "train: layout.pp 2 is planned but not run yet; use pp 1 and more dp\n" +
-		"train: recompute is planned but not run yet; use none\n" +
+	want := "train: workload.data names 2 sources, and blends of several are not read yet; keep one, such as a folder that holds all\n" +
+		"train: parquet (b) is planned but not read yet; use text, jsonl or shards\n" +
 		"train: engine mpi is planned but not run yet; use local"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

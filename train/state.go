@@ -2,33 +2,34 @@ package train
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"carve/checkpoint"
-	"carve/mesh"
-	"carve/tensor"
+	"carve/optim"
 	"carve/unit"
 )
 
-// held is a tensor of the state that a rank holds.
+// held is a block of the state that a rank holds.
 type held struct {
-	name   string
-	kind   string // of file: "model" or "optimizer"
-	shape  []int  // of the global tensor
-	region mesh.Region
-	tensor *tensor.Tensor
+	optim.Piece
+	kind string // of file
+	name string
 }
 
-// holdings lists the state of this rank: parameters under their Hugging Face names, and what the optimizer remembers
+// The kinds of files of a checkpoint.
+const (
+	modelFile     = "model"
+	optimizerFile = "optimizer"
+)
+
+// holdingsOf lists the state of a rank: parameters under their Hugging Face names, and what the optimizer remembers
 // of them as optimizer.KIND.NAME.
-func (w *worker) holdings() []held {
-	var all []held
-	for _, p := range w.model.Params() {
-		all = append(all, held{p.Name, "model", p.Shape, p.Region, p.Value})
+func holdingsOf(s *optim.State) (all []held) {
+	for _, p := range s.Parameters() {
+		all = append(all, held{p, modelFile, p.Param.Name})
 	}
-	for _, s := range w.optimizer.States() {
-		all = append(all, held{optimizerName(string(s.Kind), s.Param.Name), "optimizer", s.Param.Shape, s.Param.Region, s.Tensor})
+	for _, p := range s.States() {
+		all = append(all, held{p, optimizerFile, optimizerName(string(p.Kind), p.Param.Name)})
 	}
 	return all
 }
@@ -36,51 +37,25 @@ func (w *worker) holdings() []held {
 // optimizerName is the name of an optimizer's tensor in a checkpoint.
 func optimizerName(kind, param string) string { return "optimizer." + kind + "." + param }
 
-// ledger is where the ranks of this process tell each other what they hold and what they have written. A rank writes
-// its own entry and reads others after a barrier.
+// ledger is where the ranks of this process tell each other what they have written. A rank writes its own entry and reads
+// others after a barrier.
 type ledger struct {
-	holds  [][]string // by rank: keys of blocks
 	shards [][]checkpoint.Tensor
-}
-
-// key names a block of a tensor.
-func (h held) key() string { return fmt.Sprint(h.name, h.region) }
-
-// enrol tells the others what this rank holds, and learns which of it this rank writes: what no lower rank holds.
-func (w *worker) enrol() error {
-	all := w.holdings()
-	keys := make([]string, len(all))
-	for i, h := range all {
-		keys[i] = h.key()
-	}
-	w.job.ledger.holds[w.end.Rank()] = keys
-	if err := w.world.Barrier(); err != nil {
-		return err
-	}
-	lower := map[string]bool{}
-	for _, other := range w.job.ledger.holds[:w.end.Rank()] {
-		for _, k := range other {
-			lower[k] = true
-		}
-	}
-	for i, h := range all {
-		if !lower[keys[i]] {
-			w.owned = append(w.owned, h)
-		}
-	}
-	return nil
 }
 
 // save writes a checkpoint of the state after a step, and returns when it is in place.
 func (w *worker) save(step int) error {
 	w.enter(saving)
 	start := w.job.now()
-	if !w.rank.Dev.Finite(w.model.Value) {
+	finite, err := w.everywhere(w.finite())
+	if err != nil {
+		return err
+	}
+	if !finite {
 		return w.explain("a parameter is not finite")
 	}
 	pending := checkpoint.New(w.job.dir.Checkpoints(), step)
-	err := w.write(pending, step)
-	if err != nil {
+	if err := w.write(pending, step); err != nil {
 		if w.leads() {
 			_ = pending.Abort() // what is left is swept by the next checkpoint
 		}
@@ -92,6 +67,16 @@ func (w *worker) save(step int) error {
 		})
 	}
 	return nil
+}
+
+// finite tells whether the parameters that this rank holds are.
+func (w *worker) finite() bool {
+	for _, h := range w.holdings {
+		if h.kind == modelFile && !w.rank.Dev.Finite(h.Tensor) {
+			return false
+		}
+	}
+	return true
 }
 
 // write has every rank write its shard between two barriers, and rank 0 put the checkpoint in place.
@@ -122,12 +107,12 @@ func (w *worker) write(pending *checkpoint.Pending, step int) error {
 
 // writeShards writes the blocks that this rank owns, a file for each kind.
 func (w *worker) writeShards(pending *checkpoint.Pending) (shard []checkpoint.Tensor, err error) {
-	for _, kind := range []string{"model", "optimizer"} {
+	for _, kind := range []string{modelFile, optimizerFile} {
 		var entries []checkpoint.Entry
-		for _, h := range w.owned {
-			if h.kind == kind {
+		for _, h := range w.holdings {
+			if h.kind == kind && h.Owned {
 				entries = append(entries, checkpoint.Entry{
-					Name: h.name, DType: h.tensor.DType(), Shape: h.shape, Region: h.region, Data: h.tensor.Raw(),
+					Name: h.name, DType: h.Tensor.DType(), Shape: h.Param.Shape, Region: h.Region, Data: h.Tensor.Raw(),
 				})
 			}
 		}
@@ -161,12 +146,12 @@ func (w *worker) commit(pending *checkpoint.Pending, step int) error {
 // restore reads the state from a checkpoint.
 func (w *worker) restore(c *checkpoint.Checkpoint) error {
 	w.enter(restoring)
-	for _, h := range w.holdings() {
-		if err := c.ReadRegion(h.name, h.tensor.DType(), h.shape, h.region, h.tensor.Raw()); err != nil {
+	for _, h := range w.holdings {
+		if err := c.ReadRegion(h.name, h.Tensor.DType(), h.Param.Shape, h.Region, h.Tensor.Raw()); err != nil {
 			return err
 		}
 	}
-	w.optimizer.Restore(c.Step)
+	w.state.Restore(c.Step)
 	return nil
 }
 

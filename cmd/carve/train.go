@@ -111,9 +111,6 @@ func runTrain(ctx context.Context, out, errOut io.Writer, o trainOptions) (err e
 	ctx, release := stop.onSignals(ctx, show.say)
 	defer release()
 	run.Stop, run.Sink = stop.asked, show
-	if note := o.zeroNote(run.Plan); note != nil {
-		show.Event(train.Warning{Err: note})
-	}
 	start := train.Run
 	if o.resume != "" {
 		start = train.Resume

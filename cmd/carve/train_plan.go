@@ -176,15 +176,6 @@ func precisionNames() (names []string) {
 	return names
 }
 
-// zeroNote says what becomes of a ZeRO stage that the plan file asks for; the default needs no word.
-func (o trainOptions) zeroNote(p plan.Plan) error {
-	text, err := readSmall(o.plan)
-	if err != nil || !plan.Names(text, "layout.zero.stage") {
-		return nil //nolint:nilerr // no file, no note
-	}
-	return train.ZeroNote(p)
-}
-
 // availableMemory is what this process may take of the machine's memory; 0 when it is not known.
 func availableMemory() unit.Bytes {
 	m := machine.ReadMemory()
