@@ -73,6 +73,9 @@ func (j job) peaks(t *testing.T, l layout) []tensor.Usage {
 // TestContextOnMeta holds the peak of memory that the meta device counts to that of a run, to the byte, for every rank and
 // kind.
 func TestContextOnMeta(t *testing.T) {
+	if racing {
+		return
+	}
 	for _, docs := range []documents{nil, halves} {
 		j := contextJob()
 		j.documents = docs

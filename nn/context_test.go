@@ -71,6 +71,9 @@ func TestContextEqualsOneRank(t *testing.T) {
 
 // TestContextRecompute runs every kind where attention or whole blocks are computed again in the backward.
 func TestContextRecompute(t *testing.T) {
+	if racing {
+		return
+	}
 	j := contextJob()
 	j.documents = halves
 	for _, kind := range []nn.Recompute{nn.Selective, nn.FullBlock} {
@@ -99,6 +102,9 @@ func TestContextFamilies(t *testing.T) {
 // the same order.
 func TestContextRepeats(t *testing.T) {
 	j := contextJob()
+	if racing {
+		j.config.Layers, j.sequences = 1, 1
+	}
 	losses := map[nn.ContextKind]float64{}
 	for _, c := range []nn.Context{ring(mesh.Zigzag), gather(mesh.Zigzag), swap(mesh.Zigzag)} {
 		l := contexts(4, 1, 1, c)
@@ -316,7 +322,7 @@ func TestContextSkips(t *testing.T) {
 		{"documents across pieces", mesh.Contiguous, func(int) []int { return []int{5, 7} }, 4 + 4},
 	} {
 		j := contextJob()
-		j.documents = c.documents
+		j.documents, j.config.Layers = c.documents, 1
 		l := contexts(4, 1, 1, ring(c.balance))
 		var calls atomic.Int64
 		l.plant = func(r *nn.Rank, _ comm.Endpoint) { r.Dev = &counting{r.Dev, &calls} }
