@@ -37,7 +37,9 @@ func (a auxiliary) assess(r *Rank, b *Batch, g tensor.Gating, s *routes, shared 
 	r.Dev.Copy(s.push, chosen)
 	length := b.sequence() * degree(r.Groups.Context)
 	r.Dev.Scale(s.push, a.coefficient*b.Scale*float64(e)/float64(k*length))
-	b.Auxiliary += r.product(s.push, mass)
+	if b.Mode.Counts() {
+		b.Auxiliary += r.product(s.push, mass)
+	}
 	for _, t := range [...]*tensor.Tensor{chosen, mass, both} {
 		t.Free()
 	}

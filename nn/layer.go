@@ -67,7 +67,7 @@ type Batch struct {
 
 	// Loss is set by the forward: the sum of -ln p over this micro-batch's valid targets, in nats.
 	Loss float64
-	// Auxiliary grows in forwards of mode Train by the loss that balances experts, times its coefficient and Scale: this
+	// Auxiliary grows in forwards of training by the loss that balances experts, times its coefficient and Scale: this
 	// rank's part, of which the sum over ranks and micro-batches counts next to Loss·Scale, and whose gradient is in the
 	// gradients. The caller clears it.
 	Auxiliary float64

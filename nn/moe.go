@@ -162,11 +162,11 @@ func (l *MoE) send(r *Rank, b *Batch, s *moeSaved, n, all *tensor.Tensor) (rows,
 	s.routes.span = span{first, b.sequence()}
 	d, g := s.dispatch, r.Groups.Expert
 	sorted := d.deal(r, s.routes, l.router.experts(), l.admission(r, b, first))
-	if b.Mode == Train {
+	if b.Mode.Counts() {
 		l.note(d)
-		if l.auxiliary.coefficient > 0 {
-			l.auxiliary.assess(r, b, l.router.gating, &s.routes, l.rows)
-		}
+	}
+	if b.Mode.Trains() && l.auxiliary.coefficient > 0 {
+		l.auxiliary.assess(r, b, l.router.gating, &s.routes, l.rows)
 	}
 	d.meet(r, g)
 	gates = d.forth(r, g, sorted)

@@ -34,6 +34,7 @@ func (s *routes) each(visit func(**tensor.Tensor)) {
 	visit(&s.scores)
 	visit(&s.choice)
 	visit(&s.gate)
+	visit(&s.push)
 }
 
 // experts is E.
