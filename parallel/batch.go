@@ -83,7 +83,7 @@ func (b *batches) begin(step int) {
 func (b *batches) cut(n int) {
 	for i := range b.micro[:n] {
 		m := &b.micro[i]
-		m.Loss = 0
+		m.Loss, m.Auxiliary = 0, 0
 		if b.degree > 1 {
 			lo, hi := i*m.Tokens.Dim(0)*b.length, (i+1)*m.Tokens.Dim(0)*b.length
 			b.share(m.Tokens, b.tokens, lo, hi)
@@ -100,4 +100,12 @@ func (b *batches) share(mine, all *tensor.Tensor, lo, hi int) {
 	if !all.Meta() {
 		b.balance.Cut(mine.I32(), all.I32()[lo:hi], b.length, b.degree, b.at)
 	}
+}
+
+// auxiliary is the sum of the micro-batches' losses that balance experts.
+func (b *batches) auxiliary() (sum float64) {
+	for i := range b.micro {
+		sum += b.micro[i].Auxiliary
+	}
+	return sum
 }

@@ -108,7 +108,7 @@ func (e *Engine) build() error {
 	state.Twins = pipe.twins
 	e.model, err = nn.Build(r, p.Model.Config, nn.Options{
 		Sequence: p.Workload.Sequence, Chunks: pipe.stages(p.StageLayers()), Head: pipe.head(),
-		Recompute: recomputeOf(p.Recompute), Storage: state.Storage(),
+		Recompute: recomputeOf(p.Recompute), Experts: expertsOf(p.Layout.Experts), Storage: state.Storage(),
 	})
 	if err != nil {
 		return err
@@ -188,7 +188,6 @@ func Check(p plan.Plan) error {
 		}
 	}
 	l := p.Layout
-	refuse(l.Degrees[mesh.EP] > 1, "expert parallelism", "use ep 1")
 	refuse(p.Optimizer.Name == plan.Muon && l.Degrees[mesh.TP] > 1, "optimizer muon needs whole matrices, which tp splits: it", "use adamw, or tp 1")
 	return errors.Join(faults...)
 }

@@ -197,6 +197,23 @@ func TestTiedLayouts(t *testing.T) {
 	}
 }
 
+// TestExpertLayouts does the same for a mixture of experts.
+func TestExpertLayouts(t *testing.T) {
+	mixed := strings.Replace(small, "architecture: llama,", "architecture: qwen3_moe, experts: {count: 8, per_token: 2, ffn: 12, shared_ffn: 8, normalise: true, balance: loss, loss_coefficient: 0.05},", 1)
+	want := train(t, mixed)
+	for _, layout := range []string{
+		"{ep: 2}",
+		"{ep: 4, dp: 2, zero: {stage: 2}}",
+		"{ep: 2, tp: 2, sequence_parallel: true, experts: {tensor: 1}}",
+		"{ep: 2, tp: 2, experts: {tensor: 2}}",
+		"{ep: 2, cp: 2, pp: 2, pipeline: {schedule: 1f1b}, zero: {stage: 3}}",
+		"{ep: 2, pp: 2, pipeline: {schedule: dualpipe}}",
+		"{ep: 2, tp: 2, pp: 2, sequence_parallel: true, pipeline: {schedule: dualpipe-v}}",
+	} {
+		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, mixed+"layout: "+layout+"\n")) })
+	}
+}
+
 // TestDropoutLayouts holds layouts to one rank with dropout: the masks are the same, also where layouts cut micro-batches.
 func TestDropoutLayouts(t *testing.T) {
 	const untied = "tie_embeddings: false}"

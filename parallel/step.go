@@ -11,6 +11,10 @@ import (
 type Result struct {
 	// Loss is this rank's term of the sum over the world of -ln p over the targets, in nats; see [Engine.Counts].
 	Loss float64
+	// Auxiliary is this rank's term of the loss that balances experts; see [nn.Batch].
+	Auxiliary float64
+	// Loads are those of the experts of this rank's layers over all ranks, which stay until the next step.
+	Loads []nn.ExpertLoad
 	// Norm is the gradient's global norm before clipping, the same on every rank.
 	Norm float64
 	// Finite tells whether the norm is a number; if not, nothing was updated.
@@ -40,6 +44,7 @@ func (e *Engine) Step(number int, rate float64) (Result, error) {
 	}
 	e.enter(Updating)
 	e.state.Step(rate, optim.ClipScale(r.Norm, e.plan.Optimizer.Clip))
+	r.Auxiliary, r.Loads = e.batches.auxiliary(), e.model.SettleExperts(e.rank)
 	return r, nil
 }
 
