@@ -54,7 +54,8 @@ var layers = []layer{
 	{"tensor", "unit tensor/internal/kernel", "golang.org/x/sys", effects},
 
 	// collectives
-	{"comm", "tensor trace unit", "", effects},
+	{"comm/flight", "", "", pure},
+	{"comm", "comm/flight tensor trace unit", "", effects},
 	{"comm/commtest", "comm tensor", "pgregory.net/rapid", effects},
 
 	// parallel layers, optimizers

@@ -41,7 +41,7 @@ func everything(g *comm.Group, small, big, other *tensor.Tensor, counts []int) e
 		g.ReduceScatter(small, big, tensor.Sum), g.AllToAll(other, big), g.AllToAllV(other, big, counts, counts))
 }
 
-// TestNoAllocation holds that no operation allocates after warm-up, observed or not: of many windows of rounds, one
+// TestNoAllocation holds that no operation allocates after warm-up, observed and watched or not: of many windows of rounds, one
 // at least is without any allocation. The runtime allocates now and then, for instance when a goroutine first sleeps on
 // another thread.
 func TestNoAllocation(t *testing.T) {
@@ -50,8 +50,9 @@ func TestNoAllocation(t *testing.T) {
 		var stats [windows + 1]runtime.MemStats
 		l := comm.NewLocal(ranks, comm.LocalOptions{})
 		a := tensor.NewArena(tensor.ArenaOptions{Chunk: 1 << 20})
-		endpoints := l.Endpoints()
+		endpoints, dog := l.Endpoints(), comm.NewWatchdog(comm.WatchdogOptions{Keep: 50})
 		for i := 1; i < ranks; i++ {
+			endpoints[i] = dog.Watch(endpoints[i])
 			r := trace.NewRecorder(i, trace.Options{Events: 100})
 			endpoints[i] = comm.Observe(endpoints[i], comm.ObserveOptions{Clock: func() trace.Tick { return 0 }, Trace: r})
 		}

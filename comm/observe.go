@@ -104,14 +104,14 @@ type observedCarrier struct {
 
 	mu      sync.Mutex // guards what follows
 	tallies [numOps]tally
-	flights []flight // ring of started operations by ticket; tickets from first to next are in it
+	flights []startedOp // ring of started operations by ticket; tickets from first to next are in it
 	first   uint64
 	next    uint64
 	direct  movement // scratch of Do
 }
 
-// flight is a started operation.
-type flight struct {
+// startedOp is a started operation.
+type startedOp struct {
 	movement
 	listener Listener // the caller's
 	cookie   uint64
@@ -144,7 +144,7 @@ func (m *movement) read(c *Call, size int) {
 }
 
 func newObservedCarrier(o *Observed, g *Group) *observedCarrier {
-	c := &observedCarrier{owner: o, group: g, flights: make([]flight, 8)}
+	c := &observedCarrier{owner: o, group: g, flights: make([]startedOp, 8)}
 	if o.options.Trace != nil {
 		c.lines = newTraceLines(o.options.Trace, g)
 	}
@@ -190,7 +190,7 @@ func (c *observedCarrier) Start(call Call) Work {
 func (c *observedCarrier) board(call *Call) (ticket uint64) {
 	n := uint64(len(c.flights))
 	if c.next-c.first == n {
-		grown := make([]flight, 2*n)
+		grown := make([]startedOp, 2*n)
 		for i := c.first; i < c.next; i++ {
 			grown[i%(2*n)] = c.flights[i%n]
 		}
@@ -199,12 +199,12 @@ func (c *observedCarrier) board(call *Call) (ticket uint64) {
 	ticket = c.next
 	c.next++
 	f := c.flight(ticket)
-	*f = flight{movement: f.movement, listener: call.Listener, cookie: call.Cookie, issued: c.owner.options.Clock()}
+	*f = startedOp{movement: f.movement, listener: call.Listener, cookie: call.Cookie, issued: c.owner.options.Clock()}
 	f.read(call, c.group.Size())
 	return ticket
 }
 
-func (c *observedCarrier) flight(ticket uint64) *flight {
+func (c *observedCarrier) flight(ticket uint64) *startedOp {
 	return &c.flights[ticket%uint64(len(c.flights))]
 }
 
