@@ -75,7 +75,7 @@ var layers = []layer{
 
 	// whole jobs
 	{
-		"train", "checkpoint cluster comm data internal/document mesh model nn optim parallel plan tensor token trace unit",
+		"train", "checkpoint cluster comm comm/flight data internal/document mesh model nn optim parallel plan tensor token trace unit",
 		"github.com/cespare/xxhash/v2", effects,
 	},
 
@@ -84,7 +84,7 @@ var layers = []layer{
 	// faces
 	{"cmd/carve/internal/terminal", "", "golang.org/x/term", effects},
 	{
-		"cmd/carve", "cluster cmd/carve/internal/terminal internal/document machine mesh model parallel plan tensor train unit verify",
+		"cmd/carve", "cluster cmd/carve/internal/terminal comm/flight internal/document machine mesh model parallel plan tensor train unit verify",
 		"github.com/spf13/cobra github.com/spf13/pflag", effects,
 	},
 

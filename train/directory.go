@@ -14,6 +14,7 @@ const (
 	planFile       = "plan.yaml"
 	metricsFile    = "metrics.jsonl"
 	traceFile      = "trace.json"
+	flightFile     = "flight.json"
 	summaryFile    = "summary.json"
 	tokenizerFile  = "tokenizer.json"
 	checkpointsDir = "checkpoints"
@@ -27,6 +28,7 @@ const (
 //	metrics.jsonl    one line per step, validation and checkpoint
 //	checkpoints/     see package checkpoint
 //	trace.json       timed events of every rank, for Perfetto
+//	flight.json      the last operations of every rank, after a rank failed or the run hung
 //	summary.json     how the run ended
 type Directory struct {
 	Path string

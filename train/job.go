@@ -33,7 +33,8 @@ type job struct {
 	from       *checkpoint.Checkpoint // to go on from; nil for a new run
 	report     *report
 	ledger     ledger
-	timelines  []*timeline // by rank; nil when none are kept
+	timelines  []*timeline    // by rank; nil when none are kept
+	watchdog   *comm.Watchdog // of the ranks; nil when nobody watches
 }
 
 // launch runs every rank's work in a goroutine of its own and returns when all have ended. An error of one cancels the
@@ -42,14 +43,16 @@ func (j *job) launch(ctx context.Context, work func(context.Context, *worker) er
 	world := comm.NewLocal(j.plan.Layout.World(), comm.LocalOptions{})
 	workers, ends := make([]*worker, world.Size()), make([]comm.Endpoint, world.Size())
 	for rank := range workers {
-		workers[rank] = j.newWorker(world.Rank(rank))
+		workers[rank] = j.newWorker(j.watch(world.Rank(rank)))
 		ends[rank] = workers[rank].end
 	}
 	j.ledger = ledger{shards: make([][]checkpoint.Tensor, world.Size())}
+	done := j.beginWatch(ctx)
 	err := comm.Run(ctx, ends, func(end comm.Endpoint) error {
 		w := workers[end.Rank()]
 		return w.guard(func() error { return work(ctx, w) })
 	})
+	done()
 	if closed := world.Close(); err == nil {
 		err = closed
 	}

@@ -27,6 +27,8 @@ type Options struct {
 	ArenaLimit unit.Bytes
 	// Memory is what this machine has available for all ranks together; 0 means that it is not known.
 	Memory unit.Bytes
+	// HangLimit is how long a rank may wait for another in one operation before the run counts as hung; 0 is no limit.
+	HangLimit unit.Seconds
 	// Cache is the folder for prepared data.
 	Cache string
 	// Stop, when closed, ends the run after the step under way, with a checkpoint. It may be nil.

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"time"
 
 	"carve/checkpoint"
+	"carve/comm"
 	"carve/data"
 	"carve/parallel"
 	"carve/plan"
@@ -119,6 +121,7 @@ func (s *session) run(ctx context.Context) (Summary, error) {
 		return Summary{}, input(errors.Join(err, m.close()))
 	}
 	j.timelines = make([]*timeline, s.plan.Layout.World())
+	j.watchdog = comm.NewWatchdog(comm.WatchdogOptions{Limit: time.Duration(float64(s.HangLimit) * float64(time.Second))})
 	err = j.launch(ctx, func(ctx context.Context, w *worker) error { return w.run(ctx) })
 	if closed := m.close(); err == nil {
 		err = closed
@@ -127,6 +130,9 @@ func (s *session) run(ctx context.Context) (Summary, error) {
 		return Summary{}, errors.Join(input(err), s.Directory.discard())
 	}
 	if wrote := s.writeTrace(j.timelines); err == nil {
+		err = wrote
+	}
+	if wrote := s.writeFlight(j.watchdog, err); err == nil {
 		err = wrote
 	}
 	if err != nil {

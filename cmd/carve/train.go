@@ -27,6 +27,7 @@ type trainOptions struct {
 	cores              int
 	arenaLimit         string
 	json, noSample     bool
+	hangLimit          time.Duration
 	given              func(flag string) bool
 }
 
@@ -76,6 +77,7 @@ func (o *trainOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.cache, "cache", "", "folder for prepared text (default: $CARVE_CACHE, or carve in the user's cache folder)")
 	f.IntVar(&o.cores, "cores", 0, "cores to use, shared by the ranks (default: all)")
 	f.StringVar(&o.arenaLimit, "arena-limit", "", "most memory of a rank, such as 2GiB")
+	f.DurationVar(&o.hangLimit, "hang-limit", 10*time.Minute, "end the run when a rank waits this long for another; 0s for never")
 	f.BoolVar(&o.noSample, "no-sample", false, "write no sample at the end")
 	jsonFlag(cmd, &o.json)
 	completeWords(cmd, "precision", precisionNames()...)
@@ -156,6 +158,10 @@ func (o trainOptions) prepare() (train.Options, error) {
 		return train.Options{}, badInput(err)
 	}
 	run := train.Options{Cache: cache, Cores: o.cores, Peak: tensor.MeasureCeiling(20 * time.Millisecond), Memory: availableMemory()}
+	if o.hangLimit < 0 || o.hangLimit > 0 && o.hangLimit < time.Second {
+		return run, badInput(fmt.Errorf("--hang-limit %v; use 1s or more, or 0s for no limit", o.hangLimit))
+	}
+	run.HangLimit = unit.Seconds(o.hangLimit.Seconds())
 	if o.arenaLimit != "" {
 		if run.ArenaLimit, err = unit.ParseBytes(o.arenaLimit); err != nil || run.ArenaLimit == 0 {
 			return run, badInput(fmt.Errorf("--arena-limit %q; use a size such as 2GiB", document.Clip(o.arenaLimit)))
