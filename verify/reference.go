@@ -119,14 +119,20 @@ type piece struct {
 
 // gradients are the reduced gradients that a rank holds.
 func gradients(e *parallel.Engine) (pieces []piece) {
-	for _, p := range e.Model().Params() {
-		pieces = append(pieces, piece{p, p.Region, p.Grad})
+	for _, p := range e.State().Gradients() {
+		pieces = append(pieces, piece{p.Param, p.Region, p.Tensor})
 	}
 	return pieces
 }
 
 // parameters are the parameters that a rank holds.
 func parameters(e *parallel.Engine) (pieces []piece) {
+	if e.Model().Value == nil { // lent for a unit's work only
+		for _, p := range e.State().Parameters() {
+			pieces = append(pieces, piece{p.Param, p.Region, p.Tensor})
+		}
+		return pieces
+	}
 	for _, p := range e.Model().Params() {
 		pieces = append(pieces, piece{p, p.Region, p.Value})
 	}
