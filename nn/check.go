@@ -52,8 +52,11 @@ func (i *Inspector) Values(m *Model) {
 	}
 }
 
-// Gradients looks at the gradients of a model, from the last parameter to the first.
+// Gradients looks at the gradients of a model that has memory for them, from the last parameter to the first.
 func (i *Inspector) Gradients(m *Model) {
+	if m.Grad == nil {
+		return
+	}
 	for _, p := range slices.Backward(m.params) {
 		i.look(p.Name, "gradient", p.Grad)
 	}

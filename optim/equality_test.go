@@ -40,6 +40,7 @@ func layouts() []layout {
 		}
 		all = append(all,
 			layout{pipes: 2, state: optim.Options{Stage: stage}},
+			layout{stages: 2, dp: 2, micro: 2, state: optim.Options{Stage: stage}},
 			layout{pipes: 2, dp: 2, micro: 3, state: optim.Options{Stage: stage, Ownership: optim.WholeTensor}},
 			layout{dp: 2, micro: 2, state: optim.Options{Stage: stage, Mode: optim.Naive}},
 		)
@@ -52,8 +53,8 @@ func layouts() []layout {
 
 func (l layout) String() string {
 	o := l.state
-	return fmt.Sprintf("dp=%d,tp=%d,sp=%v,pipes=%d,micro=%d,dtype=%v,stage=%d,hybrid=%d,ownership=%d,mode=%d,bucket=%d,prefetch=%d,reshard=%d",
-		l.dp, l.tp, l.rows, l.pipes, l.micro, l.dtype, o.Stage, o.Hybrid, o.Ownership, o.Mode, o.Bucket, o.Prefetch, o.Reshard)
+	return fmt.Sprintf("dp=%d,tp=%d,sp=%v,ep=%d,stages=%d,pipes=%d,micro=%d,dtype=%v,stage=%d,hybrid=%d,ownership=%d,mode=%d,bucket=%d,prefetch=%d,reshard=%d",
+		l.dp, l.tp, l.rows, l.ep, l.stages, l.pipes, l.micro, l.dtype, o.Stage, o.Hybrid, o.Ownership, o.Mode, o.Bucket, o.Prefetch, o.Reshard)
 }
 
 func TestEqualsOneRank(t *testing.T) {
@@ -99,22 +100,61 @@ func jobs() map[string]job {
 	return map[string]job{"qwen3": newJob(), "gpt2": g, "plain": plain}
 }
 
+// TestExpertsEqualOneRank shards dense parameters over the data and expert axes, and experts over the data axis.
+func TestExpertsEqualOneRank(t *testing.T) {
+	j := newJob()
+	j.config = mixture()
+	want := j.run(t, layout{dtype: tensor.FP64})
+	for stage := optim.Replicated; stage <= optim.ShardParameters; stage++ {
+		for _, l := range []layout{{ep: 2}, {dp: 2, ep: 2}, {dp: 3, ep: 2, tp: 2}} {
+			for _, l.state.Ownership = range []optim.Ownership{optim.Flat, optim.WholeTensor} {
+				l.dtype, l.state.Stage, l.state.Prefetch = tensor.FP64, stage, 1
+				if worst, where := want.distance(j.run(t, l)); worst > fp64Tolerance {
+					t.Errorf("%v: %s differs by %.1e, tolerance %.0e", l, where, worst, fp64Tolerance)
+				}
+			}
+		}
+	}
+}
+
+// mixture is a model with experts.
+func mixture() model.Config {
+	c := model.New(model.Mixtral)
+	c.Layers, c.Hidden, c.Heads, c.KVHeads, c.HeadDim = 2, 16, 4, 2, 4
+	c.FFN, c.Vocab, c.Context, c.InitStd = 24, 21, 16, 0.1
+	c.Experts.Count, c.Experts.PerToken, c.Experts.FFN = 4, 2, 8
+	return c
+}
+
 func TestFaultsAreCaught(t *testing.T) {
 	j := newJob()
 	want := j.run(t, layout{dtype: tensor.FP64})
+	sharded := func(stage optim.Stage) optim.Options { return optim.Options{Stage: stage, Prefetch: 1} }
+	hybrid := optim.Options{Stage: optim.ShardGradients, Hybrid: 2}
 	for _, c := range []struct {
 		name   string
 		layout layout
+		fault  fault
 	}{
-		{"a bucket not reduced", layout{dp: 2, fault: droppedData}},
-		{"a bucket reduced twice", layout{dp: 2, fault: doubledData}},
-		{"a bucket averaged", layout{dp: 2, fault: averagedData}},
-		{"a tensor-parallel sum not made", layout{tp: 2, fault: droppedTensor}},
-		{"a tensor-parallel sum of rows not made", layout{tp: 2, rows: true, fault: droppedTensor}},
-		{"copies of a key-value head not summed", layout{tp: 4, fault: droppedTwins}},
+		{"a bucket not reduced", layout{dp: 2}, fault{"data", dropped}},
+		{"a bucket reduced twice", layout{dp: 2}, fault{"data", doubled}},
+		{"a bucket averaged", layout{dp: 2}, fault{"data", averaged}},
+		{"a sum not brought to its owner", layout{dp: 2, state: sharded(optim.ShardOptimizer)}, fault{"data", dropped}},
+		{"a sum averaged", layout{dp: 3, state: sharded(optim.ShardGradients)}, fault{"data", averaged}},
+		{"parameters not sent on", layout{dp: 2, state: sharded(optim.ShardOptimizer)}, fault{"data parameters", dropped}},
+		{"parameters not gathered", layout{dp: 2, state: sharded(optim.ShardParameters)}, fault{"data parameters", dropped}},
+		{"a server's parameters not sent", layout{dp: 2, state: optim.Options{Mode: optim.Server}}, fault{"data", dropped}},
+		{"replicas not summed", layout{dp: 4, state: hybrid}, fault{"data replicas", dropped}},
+		{"replicas summed twice", layout{dp: 4, state: hybrid}, fault{"data replicas", doubled}},
+		{"stages with the same units not summed", layout{pipes: 2}, fault{"stages [0 1]", dropped}},
+		{"a tied table not summed", layout{stages: 2}, fault{"stages [0 1]", dropped}},
+		{"a tied table summed twice", layout{stages: 2, dp: 2, state: sharded(optim.ShardParameters)}, fault{"stages [0 1]", doubled}},
+		{"a tensor-parallel sum not made", layout{tp: 2}, fault{"tensor", dropped}},
+		{"a tensor-parallel sum of rows not made", layout{tp: 2, rows: true}, fault{"tensor", dropped}},
+		{"copies of a key-value head not summed", layout{tp: 4}, fault{"twins", dropped}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.layout.dtype = tensor.FP64
+			c.layout.dtype, c.layout.fault = tensor.FP64, c.fault
 			worst, where := want.distance(j.run(t, c.layout))
 			if worst < 1e6*fp64Tolerance {
 				t.Errorf("not caught: %s differs by %.1e", where, worst)

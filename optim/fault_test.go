@@ -1,51 +1,45 @@
 package optim_test
 
 import (
+	"strings"
+
 	"carve/comm"
-	"carve/nn"
 	"carve/tensor"
 )
 
-// fault is a mistake in communication, planted between a rank and its groups.
-type fault uint8
+// fault is a mistake in communication, planted between a rank and one of its groups.
+type fault struct {
+	group string // how its name ends
+	kind  faultKind
+}
+
+type faultKind uint8
 
 const (
-	none fault = iota
-	droppedData
-	doubledData
-	averagedData
-	droppedTensor
-	droppedTwins
+	dropped faultKind = iota
+	doubled
+	averaged
 )
 
-// plant wraps the groups' carriers.
-func (f fault) plant(g nn.Groups) nn.Groups {
-	switch f {
-	case none, droppedTwins:
-	case droppedData, doubledData, averagedData:
-		if g.Data != nil {
-			g.Data = g.Data.With(&faulty{Carrier: g.Data.Carrier(), fault: f})
-		}
-	case droppedTensor:
-		if g.Tensor != nil {
-			g.Tensor = g.Tensor.With(&faulty{Carrier: g.Tensor.Carrier(), fault: f})
-		}
-	}
-	return g
+// faultyEndpoint makes groups, one of which is at fault.
+type faultyEndpoint struct {
+	comm.Endpoint
+	fault fault
 }
 
-// plantTwins wraps the carrier of the group that Build makes.
-func (f fault) plantTwins(g nn.Groups) nn.Groups {
-	if f == droppedTwins {
-		g.Twins = g.Twins.With(&faulty{Carrier: g.Twins.Carrier(), fault: f})
+// Group implements [comm.Endpoint].
+func (e faultyEndpoint) Group(name string, ranks []int) (*comm.Group, error) {
+	g, err := e.Endpoint.Group(name, ranks)
+	if err == nil && e.fault.group != "" && strings.HasSuffix(name, e.fault.group) {
+		g = g.With(&faulty{Carrier: g.Carrier(), kind: e.fault.kind})
 	}
-	return g
+	return g, err
 }
 
-// faulty spoils one collective of every step.
+// faulty spoils every fourth collective, from the first on.
 type faulty struct {
 	comm.Carrier
-	fault fault
+	kind  faultKind
 	calls int
 }
 
@@ -55,14 +49,13 @@ func (f *faulty) Start(c comm.Call) comm.Work {
 	if f.calls%4 != 1 {
 		return f.Carrier.Start(c)
 	}
-	switch f.fault {
-	case droppedData, droppedTensor, droppedTwins:
+	switch f.kind {
+	case dropped:
 		return comm.Work{}
-	case averagedData:
+	case averaged:
 		c.Reduce = tensor.Avg
-	case doubledData:
+	case doubled:
 		_ = f.Carrier.Start(c)
-	case none:
 	}
 	return f.Carrier.Start(c)
 }

@@ -12,23 +12,28 @@ type gathered struct {
 	memory *tensor.Tensor // nil when there is none
 	users  int            // phases that have entered and not left
 	kept   int            // forwards whose backward needs it as well
-	before []*home        // units that run before and after this one in its chunk, the nearest first, and in a forward
-	after  []*home        // that a backward follows, after the last
+	ahead  []*home        // the units that run next in a forward, the nearest first
+	behind []*home        // the same in a backward
 }
 
-// planPrefetch finds the units that run next to each.
+// planPrefetch finds the units that run after each. The last chunk of a model goes on to its backward.
 func (s *State) planPrefetch() {
 	for _, c := range s.m.Chunks {
-		var line []*home
+		var line, back []*home
 		for _, u := range c.Units {
 			if len(u.Layers) > 0 {
 				line = append(line, s.homes[u.Index])
 			}
 		}
 		for i, h := range line {
-			h.gather.after = slices.Clone(line[i+1:])
-			h.gather.before = slices.Clone(line[:i])
-			slices.Reverse(h.gather.before)
+			h.gather.behind = slices.Clone(back)
+			back = append([]*home{h}, back...)
+			h.gather.ahead = slices.Clone(line[i+1:])
+		}
+		for _, h := range line {
+			if c.Last {
+				h.gather.ahead = append(h.gather.ahead, back[1:]...) // a fused head has no backward
+			}
 		}
 	}
 }
@@ -76,14 +81,13 @@ func (s *State) borrow(h *home, p nn.Phase) {
 
 // prefetch starts to gather the units that run next.
 func (s *State) prefetch(h *home, p nn.Phase) {
-	next := h.gather.after
+	next := h.gather.ahead
 	switch p {
-	case nn.Backward, nn.BackwardInput:
-		next = h.gather.before
-	case nn.Run, nn.Forward, nn.ForwardBackward, nn.BackwardWeight, nn.Fill:
-	}
-	if p == nn.Fill {
+	case nn.Fill:
 		return
+	case nn.Backward, nn.BackwardInput:
+		next = h.gather.behind
+	case nn.Run, nn.Forward, nn.ForwardBackward, nn.BackwardWeight:
 	}
 	for _, n := range next[:min(len(next), s.o.Prefetch)] {
 		for _, used := range n.unit.Uses {

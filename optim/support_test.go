@@ -15,12 +15,14 @@ import (
 
 // layout is how a run is split. Zero values mean 1, and fp32.
 type layout struct {
-	dp, tp, micro int
-	pipes         int // ranks of the pipeline axis, each of which holds all units and has samples of its own
-	dtype         tensor.DType
-	rows          bool          // sequence parallelism
-	state         optim.Options // but for the algorithm
-	fault         fault
+	dp, tp, ep int
+	micro      int
+	stages     int // of a pipeline that holds a block each
+	pipes      int // ranks of the pipeline axis, each of which holds all units and has samples of its own
+	dtype      tensor.DType
+	rows       bool          // sequence parallelism
+	state      optim.Options // but for the algorithm
+	fault      fault
 }
 
 // job is what a run computes, whatever its layout.
@@ -57,12 +59,24 @@ func muon() optim.Algorithm { return optim.MuonOptions{Decay: 0.1} }
 // mesh is the grid of a layout.
 func (l *layout) mesh(t testing.TB) mesh.Mesh {
 	t.Helper()
-	l.dp, l.tp, l.micro, l.pipes = max(l.dp, 1), max(l.tp, 1), max(l.micro, 1), max(l.pipes, 1)
-	grid, err := mesh.New(mesh.Degrees{mesh.DP: l.dp, mesh.TP: l.tp, mesh.PP: l.pipes}, mesh.DefaultOrder())
+	l.dp, l.tp, l.ep, l.micro = max(l.dp, 1), max(l.tp, 1), max(l.ep, 1), max(l.micro, 1)
+	l.pipes, l.stages = max(l.pipes, 1), max(l.stages, 1)
+	grid, err := mesh.New(mesh.Degrees{mesh.DP: l.dp, mesh.TP: l.tp, mesh.EP: l.ep, mesh.PP: l.pipes * l.stages}, mesh.DefaultOrder())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return grid
+}
+
+// shares is the number of parts of the global batch, and share the one of a rank.
+func (l *layout) shares() int { return l.dp * l.ep * l.pipes }
+
+func (l *layout) share(at mesh.Coordinates) int {
+	share := at[mesh.DP]*l.ep + at[mesh.EP]
+	if l.pipes > 1 {
+		share = share*l.pipes + at[mesh.PP]
+	}
+	return share
 }
 
 // run trains under a layout.
@@ -127,9 +141,8 @@ func blocks(pieces []optim.Piece) (out []block) {
 
 // worker makes a rank.
 func (j job) worker(e comm.Endpoint, grid mesh.Mesh, l layout) *worker {
-	groups, err := nn.JoinGroups(e, grid)
+	groups, err := nn.JoinGroups(faultyEndpoint{e, l.fault}, grid)
 	nn.Must(err)
-	groups = l.fault.plant(groups)
 	a := tensor.NewArena(j.arena)
 	r := &nn.Rank{
 		Dev: tensor.NewCPU(a, j.threads), Arena: a, Mesh: grid, At: grid.Coordinates(e.Rank()), Groups: groups,
@@ -140,9 +153,19 @@ func (j job) worker(e comm.Endpoint, grid mesh.Mesh, l layout) *worker {
 	if l.pipes > 1 {
 		o.Twins = func(string) []int { return []int{0, 1} }
 	}
-	m, err := nn.Build(r, j.config, nn.Options{Storage: o.Storage()})
+	build := nn.Options{Storage: o.Storage()}
+	if l.stages > 1 {
+		at := r.At[mesh.PP]
+		build.Chunks = []nn.Stage{{Lo: at, Hi: at + 1}}
+		o.Twins = func(name string) []int {
+			if j.config.TieEmbeddings && (name == "model.embed_tokens" || name == "transformer.wte") {
+				return []int{0, l.stages - 1}
+			}
+			return nil
+		}
+	}
+	m, err := nn.Build(r, j.config, build)
 	nn.Must(err)
-	r.Groups = l.fault.plantTwins(r.Groups)
 	w := &worker{job: j, layout: l, r: r, m: m}
 	w.state, err = optim.NewState(r, m, o)
 	nn.Must(err)
@@ -153,7 +176,7 @@ func (j job) worker(e comm.Endpoint, grid mesh.Mesh, l layout) *worker {
 	}
 	w.total = a.New(tensor.Workspace, tensor.FP64, 1)
 	for range l.micro {
-		n := j.sequences / l.dp / l.pipes / l.micro
+		n := j.sequences / l.shares() / l.micro
 		w.batches = append(w.batches, &nn.Batch{
 			Tokens:  a.New(tensor.Workspace, tensor.Int32, n, j.length),
 			Targets: a.New(tensor.Workspace, tensor.Int32, n, j.length),
@@ -182,9 +205,9 @@ func (w *worker) load(step int) {
 			}
 		}
 	}
-	n := j.sequences / w.layout.dp / w.layout.pipes / w.layout.micro
+	n := j.sequences / w.layout.shares() / w.layout.micro
 	for k, b := range w.batches {
-		first := ((w.r.At[mesh.DP]*w.layout.pipes+w.r.At[mesh.PP])*w.layout.micro + k) * n
+		first := (w.layout.share(w.r.At)*w.layout.micro + k) * n
 		for i := range b.Tokens.I32() {
 			s, at := first+i/j.length, i%j.length
 			target := j.target(step, s, at)
@@ -215,11 +238,36 @@ func (w *worker) gradients() (loss float64) {
 		if i == len(w.batches)-1 {
 			ready = w.state
 		}
-		w.m.Backward(w.r, w.m.Forward(w.r, b), ready)
+		w.pass(b, ready)
 		loss += b.Loss * b.Scale
 	}
 	w.state.Finish()
 	return loss
+}
+
+// pass runs one micro-batch forward and backward; stages hand it on.
+func (w *worker) pass(b *nn.Batch, ready nn.Ready) {
+	c, line, at := w.m.Chunks[0], w.r.Groups.Pipeline, w.r.At[mesh.PP]
+	hidden := func() *tensor.Tensor {
+		return w.r.Arena.New(tensor.Activation, w.r.DType, w.r.Rows(b.Tokens.Len()), w.job.config.Hidden)
+	}
+	var x, dy *tensor.Tensor
+	if !c.First {
+		x = hidden()
+		nn.Must(line.Recv(x, at-1))
+	}
+	y, p := c.Forward(w.r, b, x)
+	if !c.Last {
+		nn.Must(line.Send(y, at+1))
+		y.Free()
+		dy = hidden()
+		nn.Must(line.Recv(dy, at+1))
+	}
+	dx := c.Backward(w.r, dy, p, ready)
+	if !c.First {
+		nn.Must(line.Send(dx, at-1))
+		dx.Free()
+	}
 }
 
 // record sums the loss over the ranks with other samples.
@@ -246,9 +294,11 @@ func (j job) collect(t testing.TB, workers []*worker) result {
 	}
 	cover(t, workers, out.params, func(w *worker) []block { return w.params })
 	cover(t, workers, out.grads, func(w *worker) []block { return w.grads })
-	for _, p := range first.m.Params() {
-		if len(out.params[p.Name]) == 0 || len(out.grads[p.Name]) == 0 {
-			t.Errorf("%s belongs to nobody", p.Name)
+	for _, w := range workers {
+		for _, p := range w.m.Params() {
+			if len(out.params[p.Name]) == 0 || len(out.grads[p.Name]) == 0 {
+				t.Errorf("%s belongs to nobody", p.Name)
+			}
 		}
 	}
 	return out
