@@ -66,6 +66,15 @@ type Options struct {
 	Twins func(name string) []int
 }
 
+// ClipScale is the factor that brings a gradient of the given norm down to the limit: 1 when it is below, or when
+// the limit is 0 (no clipping).
+func ClipScale(norm, limit float64) float64 {
+	if limit <= 0 || !(norm > limit) {
+		return 1
+	}
+	return limit / norm
+}
+
 // Storage is the memory that a model must be built with.
 func (o Options) Storage() nn.Storage {
 	switch {
