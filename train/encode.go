@@ -19,6 +19,8 @@ func Encode(e Event) ([]byte, bool) {
 			TokensPerSecond: number(e.TokensPerSecond), MFU: number(e.MFU),
 			ExposedComm: float64(e.ExposedComm), DataWait: float64(e.DataWait),
 		}
+	case Experts:
+		v = expertsOf(e)
 	case Validation:
 		v = validationJSON{Event: "validation", Step: e.Step, Loss: number(e.Loss), Perplexity: number(e.Perplexity)}
 	case Saved:
@@ -49,6 +51,30 @@ type stepJSON struct {
 	ExposedComm     float64  `json:"exposed_comm_seconds"`
 	DataWait        float64  `json:"data_wait_seconds"`
 	Rate            float64  `json:"learning_rate"`
+}
+
+type expertsJSON struct {
+	Event     string      `json:"event"`
+	Step      int         `json:"step"`
+	Imbalance float64     `json:"imbalance"`
+	Straggler float64     `json:"straggler"`
+	Dropped   int64       `json:"dropped"`
+	Layers    []layerJSON `json:"layers"`
+}
+
+type layerJSON struct {
+	Layer     string  `json:"layer"`
+	Imbalance float64 `json:"imbalance"`
+	Dropped   int64   `json:"dropped"`
+	Load      []int64 `json:"load"`
+}
+
+func expertsOf(e Experts) expertsJSON {
+	v := expertsJSON{Event: "experts", Step: e.Step, Imbalance: e.Imbalance, Straggler: e.Straggler, Dropped: e.Dropped}
+	for _, l := range e.Layers {
+		v.Layers = append(v.Layers, layerJSON{l.Layer, l.Imbalance(), l.Dropped, l.Chosen})
+	}
+	return v
 }
 
 type validationJSON struct {

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"carve/nn"
 	"carve/tensor"
 	"carve/unit"
 )
@@ -60,6 +61,15 @@ type Step struct {
 	Remaining       unit.Seconds // estimate of the time to the end
 }
 
+// Experts is how evenly the experts of a step were loaded. The step's own event comes right after it.
+type Experts struct {
+	Step      int
+	Imbalance float64 // largest load of an expert over the average, of the worst layer: 1 is even
+	Straggler float64 // the same of the ranks of the expert axis, which wait for the slowest
+	Dropped   int64   // choices that found no room
+	Layers    []nn.ExpertLoad
+}
+
 // Validation is the loss on text that is not trained on.
 type Validation struct {
 	Step       int
@@ -108,6 +118,7 @@ func (Preparing) event()  {}
 func (Text) event()       {}
 func (Started) event()    {}
 func (Step) event()       {}
+func (Experts) event()    {}
 func (Validation) event() {}
 func (Saved) event()      {}
 func (Warning) event()    {}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"carve/data"
+	"carve/mesh"
 	"carve/unit"
 )
 
@@ -109,6 +110,7 @@ func (w *worker) tell(norm, loss float64, elapsed unit.Seconds) {
 	if !w.leads() {
 		return
 	}
+	w.report.experts(w.state.Steps(), w.loads, w.plan.Layout.Degrees[mesh.EP])
 	w.report.step(stepResult{
 		step: w.state.Steps(), norm: norm, loss: loss, rate: w.rates.Rate(w.state.Steps() - 1), elapsed: elapsed,
 		exposed: w.board.mean(exposeSlot), waited: w.board.mean(waitSlot), memory: w.board.memory(),

@@ -74,7 +74,7 @@ func (m *metrics) upTo(step int) (keep int64, err error) {
 // Event implements [Sink].
 func (m *metrics) Event(e Event) {
 	switch e.(type) {
-	case Step, Validation, Saved:
+	case Step, Experts, Validation, Saved:
 	default:
 		return
 	}

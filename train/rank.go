@@ -39,7 +39,8 @@ type worker struct {
 
 	waited  time.Duration // for the samples of this step
 	exposed unit.Seconds  // that communication kept the rank waiting before this step
-	loss    float64       // of this step so far
+	loss    float64       // of this step
+	loads   []nn.ExpertLoad
 	at      place
 }
 
@@ -59,7 +60,7 @@ func (w *worker) build() (err error) {
 		return err
 	}
 	w.rank, w.world, w.state = w.engine.Rank(), w.engine.World(), w.engine.State()
-	w.holdings = holdingsOf(w.state)
+	w.holdings = holdingsOf(w.engine)
 	w.rates = rates(w.plan)
 	w.board = newBoard(w.rank, w.world)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"carve/model"
+	"carve/nn"
 	"carve/plan"
 	"carve/tensor"
 	"carve/unit"
@@ -44,6 +45,24 @@ func (r *report) begin(w *worker) {
 	})
 }
 
+// experts reports the load of experts in a step that is reported.
+func (r *report) experts(step int, loads []nn.ExpertLoad, ranks int) {
+	if len(loads) == 0 || !r.reports(step) {
+		return
+	}
+	e := Experts{Step: step, Layers: loads}
+	for _, l := range loads {
+		e.Imbalance, e.Straggler = max(e.Imbalance, l.Imbalance()), max(e.Straggler, l.Straggler(ranks))
+		e.Dropped += l.Dropped
+	}
+	r.sink.Event(e)
+}
+
+// reports tells whether a step is one of those that are told.
+func (r *report) reports(step int) bool {
+	return step == r.plan.Steps() || every(step, r.plan.Logging.Interval)
+}
+
 // step reports a step.
 func (r *report) step(s stepResult) {
 	r.training += s.elapsed
@@ -54,7 +73,7 @@ func (r *report) step(s stepResult) {
 		TokensPerSecond: speed, MFU: r.utilisation(speed),
 		ExposedComm: s.exposed, DataWait: s.waited, Memory: s.memory, Remaining: r.remaining(s.step),
 	}
-	if s.step == r.plan.Steps() || every(s.step, r.plan.Logging.Interval) {
+	if r.reports(s.step) {
 		r.sink.Event(r.last)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"carve/mesh"
 	"carve/plan"
 )
 
@@ -24,6 +25,16 @@ func TestResumeEqualsUninterrupted(t *testing.T) {
 		{"fp32 on one rank", 1, func(*plan.Plan) {}},
 		{"bf16 on two ranks", 2, func(p *plan.Plan) { p.Precision = plan.BF16 }},
 		{"muon on two ranks", 2, func(p *plan.Plan) { p.Optimizer.Name = plan.Muon }},
+		{"stages under ZeRO 2 in bf16", 2, func(p *plan.Plan) {
+			p.Precision, p.Layout.Zero.Stage, p.MicroBatch = plan.BF16, plan.ShardGradients, 1
+			p.Layout.Degrees[mesh.PP], p.Layout.Pipeline.Schedule = 2, plan.ZeroBubbleH1
+		}},
+		{"every axis, experts balanced by bias", 1, func(p *plan.Plan) {
+			p.Model.Config = mixedModel()
+			p.Layout.Degrees = mesh.Degrees{mesh.DP: 1, mesh.TP: 2, mesh.PP: 2, mesh.CP: 2, mesh.EP: 2}
+			p.Layout.Zero.Stage, p.Layout.SequenceParallel, p.MicroBatch = plan.ShardParameters, true, 2
+			p.Layout.Experts.Balance = plan.BiasBalance
+		}},
 		{"sgd, several epochs", 2, func(p *plan.Plan) { p.Optimizer.Name, p.Workload.GlobalBatch = plan.SGD, 64 }},
 	}
 	for _, tc := range cases {

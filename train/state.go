@@ -6,6 +6,7 @@ import (
 
 	"carve/checkpoint"
 	"carve/optim"
+	"carve/parallel"
 	"carve/unit"
 )
 
@@ -24,12 +25,16 @@ const (
 
 // holdingsOf lists the state of a rank: parameters under their Hugging Face names, and what the optimizer remembers
 // of them as optimizer.KIND.NAME.
-func holdingsOf(s *optim.State) (all []held) {
+func holdingsOf(e *parallel.Engine) (all []held) {
+	s := e.State()
 	for _, p := range s.Parameters() {
 		all = append(all, held{p, modelFile, p.Param.Name})
 	}
 	for _, p := range s.States() {
 		all = append(all, held{p, optimizerFile, optimizerName(string(p.Kind), p.Param.Name)})
+	}
+	for _, p := range e.Model().States() {
+		all = append(all, held{optim.Piece{Param: p, Region: p.Region, Tensor: p.Value, Owned: e.Leads(p)}, modelFile, p.Name})
 	}
 	return all
 }

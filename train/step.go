@@ -24,7 +24,7 @@ func (w *worker) step(ctx context.Context, rate float64) (norm float64, finite b
 	if err != nil {
 		return 0, false, err
 	}
-	w.loss = r.Loss
+	w.loss, w.loads = r.Loss, r.Loads
 	return r.Norm, r.Finite, nil
 }
 

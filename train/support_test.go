@@ -25,6 +25,16 @@ func smallModel() model.Config {
 	return c
 }
 
+// mixedModel is the small model with experts.
+func mixedModel() model.Config {
+	c, small := model.New(model.Qwen3MoE), smallModel()
+	c.Layers, c.Hidden, c.FFN, c.Vocab, c.Context = small.Layers, small.Hidden, small.FFN, small.Vocab, small.Context
+	c.Heads, c.KVHeads, c.HeadDim = small.Heads, small.KVHeads, small.HeadDim
+	c.NormEpsilon, c.Rope.Theta, c.InitStd = small.NormEpsilon, small.Rope.Theta, small.InitStd
+	c.Experts.Count, c.Experts.PerToken, c.Experts.FFN = 4, 2, 24
+	return c
+}
+
 // smallPlan trains the small model on bytes of a text file.
 func smallPlan(t testing.TB, steps int) plan.Plan {
 	t.Helper()
