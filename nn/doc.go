@@ -52,6 +52,12 @@
 // Where there are fewer key-value heads than ranks, TP/K neighbours hold the same head for different query heads; the
 // gradients of their copies are terms of a sum over [Groups].Twins.
 //
+// Of a micro-batch, a block keeps for the backward, per row and rank, 2·H and ((2A+2K)·D + 2·F)/TP numbers; with sequence
+// parallelism all of it is divided by TP.
+//
+// [TensorGathered] is the baseline without this: every layer gathers its features right away, so that attention and
+// activations, and what they keep, are repeated on every rank, for a collective more in each branch and direction.
+//
 // All of this is on the critical path, but with [Rank].Chunks what belongs to a product moves in parts while other parts are
 // computed, with the same bits as at once.
 //

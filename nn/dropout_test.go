@@ -29,7 +29,7 @@ func TestDropoutDoesNotDependOnTheLayout(t *testing.T) {
 		{dp: 2}, {tp: 2}, {tp: 2, rows: true}, {tp: 4, rows: true, chunks: 2}, {cp: 2}, {cp: 3}, {dp: 2, tp: 2, cp: 2, rows: true},
 	} {
 		for _, kind := range []nn.ContextKind{nn.ContextRing, nn.ContextAllGather, nn.ContextAllToAll} {
-			if l.cp != 2 && kind != nn.ContextRing || l.tp > 1 && kind == nn.ContextAllToAll {
+			if l.cp != 2 && kind != nn.ContextRing || l.tp > 1 && kind == nn.ContextAllToAll || racing && l.dp*l.cp != 4 {
 				continue
 			}
 			here := l.layout(nil)

@@ -20,7 +20,9 @@ type layout struct {
 	stages     int // of a pipeline that holds a block each
 	pipes      int // ranks of the pipeline axis, each of which holds all units and has samples of its own
 	dtype      tensor.DType
-	rows       bool          // sequence parallelism
+	rows       bool // sequence parallelism
+	chunks     int
+	kind       nn.TensorKind
 	state      optim.Options // but for the algorithm
 	fault      fault
 }
@@ -146,7 +148,7 @@ func (j job) worker(e comm.Endpoint, grid mesh.Mesh, l layout) *worker {
 	a := tensor.NewArena(j.arena)
 	r := &nn.Rank{
 		Dev: tensor.NewCPU(a, j.threads), Arena: a, Mesh: grid, At: grid.Coordinates(e.Rank()), Groups: groups,
-		Token: e.Token(), DType: l.dtype, Seed: 3, SequenceParallel: l.rows,
+		Token: e.Token(), DType: l.dtype, Seed: 3, SequenceParallel: l.rows, Chunks: l.chunks, TensorKind: l.kind,
 	}
 	o := l.state
 	o.Algorithm, o.Bucket = j.algorithm, max(o.Bucket, 1)
