@@ -101,39 +101,32 @@ func imbalance(loads []int64, size int) float64 {
 	return float64(most) * float64(len(loads)/size) / float64(total)
 }
 
-// States lists what training changes beside the parameters, without gradients: the biases that balance experts. They are the
-// same on every rank of a layer, of full precision, and belong into checkpoints.
-func (m *Model) States() (states []*Param) {
-	for _, l := range m.mixing {
-		if l.router.bias != nil {
-			states = append(states, l.router.bias)
-		}
-	}
-	return states
-}
-
-// SettleExperts ends a step for the experts: it adds up the loads since the last call over all data (and, where these route
-// different rows, tensor) ranks, moves the biases that balance them, and returns the loads, one for each layer of this rank,
-// which stay until the next call. All ranks of a stage call it together, after the last micro-batch.
+// SettleExperts ends a step for the experts: it adds up the loads since the last call over all ranks that have other tokens (on the
+// tensor axis only where its ranks route different rows), moves the biases that balance them, and returns the loads of every
+// layer with experts, also of other stages, which stay until the next call. All ranks of the job call it together, after
+// the last micro-batch.
 func (m *Model) SettleExperts(r *Rank) []ExpertLoad {
-	if len(m.mixing) == 0 {
+	if len(m.loads) == 0 {
 		return nil
 	}
 	e := m.Config.Experts.Count
-	all := r.Arena.New(tensor.Communication, tensor.FP64, len(m.mixing), e+1)
+	all := r.Arena.NewZero(tensor.Communication, tensor.FP64, len(m.loads), e+1)
 	defer all.Free()
-	for i, l := range m.mixing {
-		l.report(all, i*(e+1))
+	for _, l := range m.mixing {
+		l.report(all, l.index*(e+1))
 	}
 	reduce(r.Groups.Data, all, tensor.Sum)
-	if m.mixing[0].rows == ownRows {
+	reduce(r.Groups.Pipeline, all, tensor.Sum) // a layer may be on several stages, each with some micro-batches
+	if m.rows == ownRows {
 		reduce(r.Groups.Tensor, all, tensor.Sum)
 	}
-	for i, l := range m.mixing {
-		if !all.Meta() {
+	if !all.Meta() {
+		for i := range m.loads {
 			m.loads[i].read(all.F64()[i*(e+1):])
 		}
-		l.rebalance(r, m.loads[i])
+	}
+	for _, l := range m.mixing {
+		l.rebalance(r, m.loads[l.index])
 	}
 	return m.loads
 }

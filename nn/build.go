@@ -96,6 +96,7 @@ func (b *builder) build() {
 	if degree(b.r.Groups.Context) > 1 {
 		b.sequences = newSequences(b.r)
 	}
+	b.expertLoads()
 	for _, s := range b.o.Chunks {
 		b.chunk(s)
 	}

@@ -185,7 +185,7 @@ func (w *worker) build(j job) {
 			w.jitter(p)
 		}
 	}
-	for _, p := range m.States() {
+	for _, p := range states(m) {
 		w.jitter(p)
 	}
 	w.b = j.batch(w.r)

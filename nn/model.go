@@ -12,6 +12,9 @@ type Unit struct {
 	Index  int // among the model's units
 	Layers []Layer
 	Params []*Param
+	// States are what training changes beside the parameters, without gradients: the biases that balance experts. Every
+	// rank that holds the unit has all of them, in full precision and in memory of their own.
+	States []*Param
 	// Value and Grad are the unit's range [Lo, Hi) of the model's flat buffers, or views of what a [Keeper] lends.
 	Value, Grad *tensor.Tensor
 	Lo, Hi      int
@@ -100,8 +103,9 @@ type Model struct {
 	Value, Grad *tensor.Tensor
 
 	params  []*Param
-	mixing  []*MoE       // layers with experts
-	loads   []ExpertLoad // of these
+	mixing  []*MoE       // layers with experts, of this rank
+	loads   []ExpertLoad // of all layers with experts, also of other ranks
+	rows    rowShare     // how the tensor axis shares the experts' work
 	longest int          // sequence that the tables of positions cover
 }
 
@@ -117,8 +121,10 @@ func (m *Model) Init(r *Rank) {
 		}
 		u.leave(r, Fill)
 	}
-	for _, p := range m.States() {
-		p.initialise(r)
+	for _, u := range m.Units {
+		for _, p := range u.States {
+			p.initialise(r)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func TestParamsAreTheCheckpoints(t *testing.T) {
 		got, want := map[string]string{}, map[string]string{}
 		joined := map[string]int{} // rows of a fused tensor so far
 		m := newModel(t, newRank(t, tensor.FP32), f.config, nn.Options{})
-		for _, p := range slices.Concat(m.Params(), m.States()) {
+		for _, p := range slices.Concat(m.Params(), states(m)) {
 			name, shape := p.Name, slices.Clone(p.Shape)
 			if f.config.Architecture == model.GPT2 {
 				for _, part := range []string{".q.", ".k.", ".v."} {

@@ -13,6 +13,7 @@ import "carve/tensor"
 // gates, the lists of who went where, and of the shared experts what [FeedForward] keeps. R is about T·k.
 type MoE struct {
 	name    string
+	index   int // among the model's layers with experts
 	norm    norm
 	router  Router
 	experts experts

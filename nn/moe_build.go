@@ -3,6 +3,7 @@ package nn
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"carve/mesh"
 	"carve/model"
@@ -86,25 +87,36 @@ func checkExperts(m mesh.Mesh, e model.Experts, o ExpertOptions) (faults []error
 // second declares the second branch of a block.
 func (b *builder) second(layer int) Layer {
 	if b.c.HasExperts(layer) {
-		return b.moe(b.names.block(layer))
+		return b.moe(layer)
 	}
 	return b.feedForward(b.names.block(layer))
 }
 
 // moe declares the second branch of a block with experts, those of this rank last.
-func (b *builder) moe(block string) *MoE {
-	c, n, e := b.c, b.names.experts(b.c), b.c.Experts
+func (b *builder) moe(layer int) *MoE {
+	block, c, n, e := b.names.block(layer), b.c, b.names.experts(b.c), b.c.Experts
 	at := block + n.module
-	l := &MoE{name: at, norm: b.norm(block+b.names.mlpNorm, c.Hidden), rows: b.o.Experts.split(degree(b.r.Groups.Tensor))}
+	l := &MoE{name: at, norm: b.norm(block+b.names.mlpNorm, c.Hidden), rows: b.model.rows}
 	l.router = Router{weight: b.terms(at+".gate", e.Count), gating: gatingOf(e)}
 	b.balance(l, at)
 	if e.SharedFFN > 0 {
 		l.shared = b.shared(at, n)
 	}
 	l.experts = b.experts(at, n, l.rows)
+	l.index = slices.IndexFunc(b.model.loads, func(x ExpertLoad) bool { return x.Layer == at })
 	b.model.mixing = append(b.model.mixing, l)
-	b.model.loads = append(b.model.loads, ExpertLoad{Layer: at, Chosen: make([]int64, e.Count)})
 	return l
+}
+
+// expertLoads makes the list of all layers with experts.
+func (b *builder) expertLoads() {
+	b.model.rows = b.o.Experts.split(degree(b.r.Groups.Tensor))
+	for i := range b.c.Layers {
+		if b.c.HasExperts(i) {
+			at := b.names.block(i) + b.names.experts(b.c).module
+			b.model.loads = append(b.model.loads, ExpertLoad{Layer: at, Chosen: make([]int64, b.c.Experts.Count)})
+		}
+	}
 }
 
 // balance declares what keeps the experts of a layer evenly loaded.
@@ -121,11 +133,12 @@ func (b *builder) balance(l *MoE, at string) {
 	}
 }
 
-// state declares a tensor [n] of full precision that starts as zeros and is no parameter.
+// state declares a tensor [n] of full precision that starts as zeros and is no parameter of the open unit.
 func (b *builder) state(name string, n int) *Param {
 	p := &Param{Name: name, Shape: []int{n}, Kind: Vector}
 	p.Region = p.Spec.Region(b.r.mesh(), b.r.At, p.Shape)
 	p.Value = b.r.Arena.New(tensor.Parameter, wide(b.r.DType), n)
+	b.unit.States = append(b.unit.States, p)
 	return p
 }
 

@@ -280,7 +280,7 @@ func (j job) loads(t *testing.T, l layout, steps int) (loads [][]nn.ExpertLoad, 
 			}
 		}
 		if w.r.Mesh.Rank(w.r.At) == w.r.Mesh.World()-1 {
-			for _, p := range w.m.States() {
+			for _, p := range states(w.m) {
 				biases = append(biases, floats(p.Value)...)
 			}
 		}

@@ -23,7 +23,7 @@ type reference struct {
 
 func newReference(m *nn.Model) reference {
 	f := reference{m.Config, map[string][]float64{}}
-	for _, p := range slices.Concat(m.Params(), m.States()) {
+	for _, p := range slices.Concat(m.Params(), states(m)) {
 		f.params[p.Name] = floats(p.Value)
 	}
 	return f

@@ -79,7 +79,7 @@ func newModel(t testing.TB, r *nn.Rank, c model.Config, o nn.Options) *nn.Model 
 			jitter(r, p)
 		}
 	}
-	for _, p := range m.States() {
+	for _, p := range states(m) {
 		jitter(r, p)
 	}
 	return m
@@ -168,4 +168,12 @@ func floats(t *tensor.Tensor) []float64 {
 		panic("no floats of " + t.DType().String())
 	}
 	return out
+}
+
+// states are those of all units.
+func states(m *nn.Model) (all []*nn.Param) {
+	for _, u := range m.Units {
+		all = append(all, u.States...)
+	}
+	return all
 }

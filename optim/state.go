@@ -281,13 +281,25 @@ func (s *State) published() {
 	}
 }
 
-// Parameters lists the values that this rank keeps. Together with [State.States] they are what a checkpoint holds; both
-// are good between steps.
+// Parameters lists the values that this rank keeps, and those that change without a gradient ([nn.Unit.States]). Together
+// with [State.States] they are what a checkpoint holds; both are good between steps.
 func (s *State) Parameters() (list []Piece) {
 	for _, slot := range s.slots {
 		list = s.pieces(list, slot, Value, slot.value)
 	}
+	for _, h := range s.homes {
+		for _, p := range h.unit.States {
+			list = append(list, Piece{p, Value, p.Region, p.Value, h.blocks[0].first && s.alone()})
+		}
+	}
 	return list
+}
+
+// alone tells whether this rank is the first of those with the same stage.
+func (s *State) alone() bool {
+	at := s.r.At
+	at[mesh.PP] = 0
+	return at == mesh.Coordinates{}
 }
 
 // Gradients lists the reduced gradients that this rank keeps, after [State.Finish] and before [State.Step].

@@ -2,6 +2,7 @@ package parallel_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -211,6 +212,39 @@ func TestExpertLayouts(t *testing.T) {
 		"{ep: 2, tp: 2, pp: 2, sequence_parallel: true, pipeline: {schedule: dualpipe-v}}",
 	} {
 		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, mixed+"layout: "+layout+"\n")) })
+	}
+}
+
+// TestBiasedExpertLayouts does the same where biases balance the experts, which must be the same wherever a layer is, and
+// where experts have a capacity.
+func TestBiasedExpertLayouts(t *testing.T) {
+	mixed := strings.Replace(small, "architecture: llama,", "architecture: mixtral, experts: {count: 8, per_token: 2, ffn: 12},", 1)
+	const options = "dispatch: dropping, capacity: 1, balance: bias"
+	want := train(t, mixed+"layout: {experts: {"+options+"}}\n")
+	biases := 0
+	for name, values := range want.params {
+		if strings.HasSuffix(name, "e_score_correction_bias") {
+			biases++
+			if !slices.ContainsFunc(values, func(v float64) bool { return v != 0 }) {
+				t.Errorf("%s is still %v after two steps", name, values)
+			}
+		}
+	}
+	if biases != 8 {
+		t.Errorf("%d biases, want one for each layer", biases)
+	}
+	for _, layout := range []string{
+		"ep: 2, cp: 2, zero: {stage: 3}",
+		"ep: 2, tp: 2, sequence_parallel: true, experts: {tensor: 2, ",
+		"dp: 2, ep: 2, pp: 2, pipeline: {schedule: dualpipe}",
+		"ep: 4, tp: 2, pp: 2, pipeline: {schedule: zb-v}",
+	} {
+		if strings.HasSuffix(layout, ", ") {
+			layout += options + "}"
+		} else {
+			layout += ", experts: {" + options + "}"
+		}
+		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, mixed+"layout: {"+layout+"}\n")) })
 	}
 }
 

@@ -13,7 +13,7 @@ type Result struct {
 	Loss float64
 	// Auxiliary is this rank's term of the loss that balances experts; see [nn.Batch].
 	Auxiliary float64
-	// Loads are those of the experts of this rank's layers over all ranks, which stay until the next step.
+	// Loads are those of the experts of every layer that has some, over all ranks, which stay until the next step.
 	Loads []nn.ExpertLoad
 	// Norm is the gradient's global norm before clipping, the same on every rank.
 	Norm float64
