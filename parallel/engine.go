@@ -179,14 +179,6 @@ func (e *Engine) Data() int { return e.rank.Mesh.Index(e.end.Rank(), mesh.Sample
 // positions of the same samples that has the head.
 func (e *Engine) Counts() bool { return e.rank.At[mesh.TP] == 0 && e.pipeline.hasHead() }
 
-// Leads tells whether this rank is the first of all that hold the same part of a state of the model; see
-// [nn.Model.States].
-func (e *Engine) Leads(p *nn.Param) bool {
-	at := e.rank.At
-	at[mesh.PP] = 0 // which stage holds it is the schedule's matter
-	return p.Spec.Owns(e.rank.Mesh, at) && e.pipeline.first(p)
-}
-
 // Check returns everything in a valid plan that the engine cannot run.
 func Check(p plan.Plan) error {
 	var faults []error

@@ -3,9 +3,7 @@ package parallel
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"carve/nn"
 	"carve/optim"
 	"carve/plan"
 	"carve/schedule"
@@ -77,18 +75,6 @@ func (l *pipeline) twins(name string) []int {
 		}
 	}
 	return nil
-}
-
-// first tells whether this is the first of the pipeline coordinates that hold a block's parameter or state, by its name.
-func (l *pipeline) first(p *nn.Param) bool {
-	for i, c := range l.engine.model.Chunks {
-		for _, u := range c.Units {
-			if strings.HasPrefix(p.Name, u.Name+".") {
-				return l.holders([]int{l.route.Stage(schedule.Place{Rank: l.at, Chunk: i}).Index})[0] == l.at
-			}
-		}
-	}
-	return false
 }
 
 // holders are the pipeline coordinates that hold one of the stages, in ascending order.

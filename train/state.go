@@ -33,9 +33,6 @@ func holdingsOf(e *parallel.Engine) (all []held) {
 	for _, p := range s.States() {
 		all = append(all, held{p, optimizerFile, optimizerName(string(p.Kind), p.Param.Name)})
 	}
-	for _, p := range e.Model().States() {
-		all = append(all, held{optim.Piece{Param: p, Region: p.Region, Tensor: p.Value, Owned: e.Leads(p)}, modelFile, p.Name})
-	}
 	return all
 }
 
