@@ -46,3 +46,11 @@ func TestBandwidth(t *testing.T) {
 		}
 	}
 }
+
+// TestDetect holds that a process decides once, and never for an instruction that is not there.
+func TestDetect(t *testing.T) {
+	f := Detect()
+	if f != Detect() || f.BF16Fast && !f.BF16 || f.BF16 && !f.AVX512 {
+		t.Errorf("detected %+v", f)
+	}
+}
