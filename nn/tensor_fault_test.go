@@ -73,6 +73,9 @@ func TestTensorFaults(t *testing.T) {
 		{"gathered features lost in the backward", false, nn.TensorGathered, comm.AllGather, 5, lost},
 		{"gathered rows without one rank's", true, nn.TensorMegatron, comm.AllGather, 2, kept},
 	} {
+		if racing && f.skip > 1 {
+			continue
+		}
 		l := tensorLayout{tp: 4, rows: f.rows, kind: f.kind}.layout(func(r *nn.Rank, e comm.Endpoint) {
 			before, after := f.plant(r, e)
 			g := r.Groups.Tensor

@@ -201,7 +201,9 @@ func TestTensorManyChunksOfLogits(t *testing.T) {
 		j.options = o
 		for _, tied := range []bool{false, true} {
 			j.config.TieEmbeddings = tied
-			j.compareWithOne(t, tensorLayout{tp: 8, rows: true}.layout(nil))
+			if !racing {
+				j.compareWithOne(t, tensorLayout{tp: 8, rows: true}.layout(nil))
+			}
 			j.compareWithOne(t, tensorLayout{tp: 4, chunks: 2, rows: true}.layout(nil))
 		}
 	}
