@@ -21,7 +21,10 @@ func Describe(p plan.Plan) string {
 	l, c := p.Layout, p.Model.Config
 	d := l.Degrees
 	say(l.Order != mesh.DefaultOrder(), "order %v", l.Order)
-	say(l.SequenceParallel && d[mesh.TP] > 1, "sp")
+	gathered := l.Tensor.Kind == plan.Gathered
+	say(gathered && d[mesh.TP] > 1, "gathered")
+	say(l.SequenceParallel && !gathered && d[mesh.TP] > 1, "sp")
+	say(l.Tensor.Chunks > 1 && d[mesh.TP] > 1, "%d chunks", l.Tensor.Chunks)
 	say(l.Zero.Stage > plan.Replicated, "zero %v", l.Zero.Stage)
 	say(l.Zero.Stage > plan.Replicated && l.Zero.Hybrid > 0, "hybrid %d", l.Zero.Hybrid)
 	say(l.Zero.Ownership == plan.WholeTensor, "whole tensors")
