@@ -75,6 +75,7 @@ type BenchOptions struct {
 	Threads   int // of each rank
 	Precision plan.Precision
 	Time      unit.Seconds // that the measurement takes, about
+	Memory    unit.Bytes   // that this machine has available; 0 when it is not known
 }
 
 // BenchResult is a measured speed.
@@ -98,6 +99,9 @@ func Bench(ctx context.Context, o BenchOptions) (BenchResult, error) {
 	p := o.Shape.Plan(o.Ranks, o.Precision)
 	if err := p.Validate(); err != nil {
 		return BenchResult{}, err
+	}
+	if err := (Options{Memory: o.Memory}).fits(p); err != nil {
+		return BenchResult{}, input(err)
 	}
 	b := &bench{options: o}
 	j := &job{

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"carve/mesh"
 	"carve/plan"
 	"carve/tensor"
 	"carve/unit"
@@ -27,6 +28,31 @@ func TestLeastMemory(t *testing.T) {
 			if least > held || optimizer != plan.Muon && least != held {
 				t.Errorf("%v in %v: at least %d bytes, held %d", optimizer, precision, least, held)
 			}
+		}
+	}
+}
+
+// TestLeastMemoryIsALowerBound compares it with what ranks of every kind of layout hold.
+func TestLeastMemoryIsALowerBound(t *testing.T) {
+	for name, change := range map[string]func(*plan.Layout){
+		"zero 1":   func(l *plan.Layout) { l.Degrees[mesh.DP], l.Zero.Stage = 2, plan.ShardOptimizer },
+		"zero 2":   func(l *plan.Layout) { l.Degrees[mesh.DP], l.Zero.Stage = 2, plan.ShardGradients },
+		"zero 3":   func(l *plan.Layout) { l.Degrees[mesh.DP], l.Zero.Stage = 2, plan.ShardParameters },
+		"tensor":   func(l *plan.Layout) { l.Degrees[mesh.TP] = 2 },
+		"pipeline": func(l *plan.Layout) { l.Degrees[mesh.PP] = 2 },
+		"context":  func(l *plan.Layout) { l.Degrees[mesh.CP] = 2 },
+	} {
+		p := smallPlan(t, 1)
+		p.MicroBatch, p.Workload.Validation.Fraction = 2, 0
+		change(&p.Layout)
+		r := mustRun(t, p)
+		held := unit.Bytes(0)
+		peak := of[Summary](&r.journal)[0].Peak
+		for _, c := range []tensor.Category{tensor.Parameter, tensor.Gradient, tensor.Optimizer} {
+			held += peak.Of(c)
+		}
+		if least := LeastMemory(p); least > held || 2*least < held {
+			t.Errorf("%s: at least %d bytes, held %d", name, least, held)
 		}
 	}
 }

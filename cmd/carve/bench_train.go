@@ -79,11 +79,8 @@ func runBenchTrain(ctx context.Context, out io.Writer, o benchTrainOptions) erro
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt)
 	defer release()
 	r, err := train.Bench(ctx, b)
-	if err != nil && ctx.Err() != nil {
-		return errStopped
-	}
 	if err != nil {
-		return err
+		return trainError(ctx, err)
 	}
 	report := benchTrainReport{
 		Shape: o.shape, Ranks: b.Ranks, Threads: b.Threads, Precision: b.Precision.String(),
@@ -99,7 +96,7 @@ func runBenchTrain(ctx context.Context, out io.Writer, o benchTrainOptions) erro
 
 // bench turns the flags into what is measured.
 func (o benchTrainOptions) bench() (train.BenchOptions, error) {
-	b := train.BenchOptions{Ranks: o.ranks, Threads: o.threads, Time: unit.Seconds(o.time.Seconds())}
+	b := train.BenchOptions{Ranks: o.ranks, Threads: o.threads, Time: unit.Seconds(o.time.Seconds()), Memory: availableMemory()}
 	var shapeErr, precisionErr error
 	b.Shape, shapeErr = train.FindShape(o.shape)
 	b.Precision, precisionErr = precision(o.precision)
