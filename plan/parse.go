@@ -43,6 +43,15 @@ func Parse(data []byte, files Files) (Plan, error) {
 	return p, err
 }
 
+// Place returns where a plan file has a key, such as "layout.zero.stage", if it has it.
+func Place(data []byte, key string) (line, column int, ok bool) {
+	n, err := parseYAML(data)
+	if err != nil {
+		return 0, 0, false
+	}
+	return n.Place(key)
+}
+
 // parse reads a plan file, and returns its tree as well.
 func parse(data []byte, files Files) (Plan, *document.Node, error) {
 	n, err := parseYAML(data)

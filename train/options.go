@@ -67,24 +67,32 @@ func (t tee) Event(e Event) {
 	t.second.Event(e)
 }
 
-// Check returns everything in a plan that this program cannot run, and nil when it can.
+// Refusal is one part of a legal plan that this program cannot run.
+type Refusal struct {
+	Key     string // of the plan file: "cluster.nodes"
+	Message string // with the remedy
+}
+
+func (e *Refusal) Error() string { return "train: " + e.Message }
+
+// Check returns everything in a plan that this program cannot run, each a [*Refusal], and nil when it can run it.
 func Check(p plan.Plan) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
 	var faults []error
-	refuse := func(wrong bool, format string, args ...any) {
+	refuse := func(wrong bool, key, format string, args ...any) {
 		if wrong {
-			faults = append(faults, fmt.Errorf("train: "+format, args...))
+			faults = append(faults, &Refusal{key, fmt.Sprintf(format, args...)})
 		}
 	}
-	refuse(len(p.Workload.Data) > 1, "workload.data names %d sources, and blends of several are not read yet; keep one, such as a folder that holds all", len(p.Workload.Data))
-	for _, source := range p.Workload.Data {
-		refuse(source.Kind == plan.Parquet, "parquet (%s) is planned but not read yet; use text, jsonl or shards", source.Path)
+	refuse(len(p.Workload.Data) > 1, "workload.data", "workload.data names %d sources, and blends of several are not read yet; keep one, such as a folder that holds all", len(p.Workload.Data))
+	for i, source := range p.Workload.Data {
+		refuse(source.Kind == plan.Parquet, fmt.Sprintf("workload.data.%d.kind", i), "parquet (%s) is planned but not read yet; use text, jsonl or shards", source.Path)
 	}
 	refuse(p.Engine == plan.Local && p.Cluster.Preset == cluster.ThisMachine && p.Cluster.Nodes > 1,
-		"cluster.nodes %d: engine local runs every rank on this one machine; use nodes 1", p.Cluster.Nodes)
-	refuse(p.Engine == plan.MPI, "engine mpi is planned but not run yet; use local")
+		"cluster.nodes", "cluster.nodes %d: engine local runs every rank on this one machine; use nodes 1", p.Cluster.Nodes)
+	refuse(p.Engine == plan.MPI, "engine", "engine mpi is planned but not run yet; use local")
 	return errors.Join(append(faults, parallel.Check(p))...)
 }
 

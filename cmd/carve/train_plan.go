@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,7 +31,27 @@ func (o trainOptions) makePlan() (plan.Plan, unit.Seconds, error) {
 	if o.plan == "" && !o.given("steps") && !o.given("time") {
 		length = train.DefaultTime
 	}
-	return p, length, train.Check(p)
+	return p, length, o.located(train.Check(p))
+}
+
+// located says of every refusal where in the plan file its key stands, if it does.
+func (o trainOptions) located(err error) error {
+	all, ok := err.(interface{ Unwrap() []error })
+	text, unread := readSmall(o.plan)
+	if !ok || unread != nil { // no list, or no file
+		return err
+	}
+	var faults []error
+	for _, fault := range all.Unwrap() {
+		var r *train.Refusal
+		if errors.As(fault, &r) {
+			if line, column, ok := plan.Place(text, r.Key); ok {
+				fault = fmt.Errorf("%s: line %d, column %d: %w", o.plan, line, column, fault)
+			}
+		}
+		faults = append(faults, fault)
+	}
+	return errors.Join(faults...)
 }
 
 // basePlan is the plan of the file, or the default one for this machine.
