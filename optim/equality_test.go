@@ -61,7 +61,10 @@ func TestEqualsOneRank(t *testing.T) {
 	for _, d := range precisions() {
 		for name, j := range jobs() {
 			want := j.run(t, layout{dtype: d.dtype})
-			for _, l := range layouts() {
+			for i, l := range layouts() {
+				if i%3 != 0 && (name != "qwen3" || d.dtype != tensor.FP64) {
+					continue // one family in the precision that shows everything is enough
+				}
 				l.dtype = d.dtype
 				t.Run(name+"/"+l.String(), func(t *testing.T) {
 					if worst, where := want.distance(j.run(t, l)); worst > d.tolerance {
@@ -150,8 +153,9 @@ func TestFaultsAreCaught(t *testing.T) {
 		{"a tied table not summed", layout{stages: 2}, fault{"stages [0 1]", dropped}},
 		{"a tied table summed twice", layout{stages: 2, dp: 2, state: sharded(optim.ShardParameters)}, fault{"stages [0 1]", doubled}},
 		{"a tensor-parallel sum not made", layout{tp: 2}, fault{"tensor", dropped}},
+		{"gradients of norms not summed", layout{tp: 2, rows: true}, fault{"tensor gradients", dropped}},
 		{"a tensor-parallel sum of rows not made", layout{tp: 2, rows: true}, fault{"tensor", dropped}},
-		{"copies of a key-value head not summed", layout{tp: 4}, fault{"twins", dropped}},
+		{"copies of a key-value head not summed", layout{tp: 4}, fault{"twins gradients", dropped}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.layout.dtype, c.layout.fault = tensor.FP64, c.fault

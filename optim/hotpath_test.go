@@ -58,6 +58,14 @@ func TestStepAllocatesNothing(t *testing.T) {
 		{"gathered", layout{tp: 2, kind: nn.TensorGathered}, func(*job) {}},
 		{"bf16", layout{dp: 2, dtype: tensor.BF16}, func(*job) {}},
 		{"muon", layout{dp: 2}, func(j *job) { j.algorithm = muon() }},
+		{"parameter server", layout{dp: 2, state: optim.Options{Mode: optim.Server}}, func(*job) {}},
+		{"stage 1", layout{dp: 3, state: optim.Options{Stage: optim.ShardOptimizer}}, func(*job) {}},
+		{"stage 2", layout{dp: 2, tp: 2, micro: 2, rows: true, state: optim.Options{Stage: optim.ShardGradients}}, func(*job) {}},
+		{"stage 3", layout{dp: 2, micro: 2, state: optim.Options{Stage: optim.ShardParameters, Prefetch: 2}}, func(*job) {}},
+		{"hybrid", layout{dp: 4, state: optim.Options{Stage: optim.ShardParameters, Hybrid: 2, Prefetch: 1}}, func(*job) {}},
+		{"whole tensors", layout{dp: 2, state: optim.Options{
+			Stage: optim.ShardParameters, Ownership: optim.WholeTensor, Reshard: optim.AfterBackward,
+		}}, func(*job) {}},
 		{"gpt2", layout{dp: 2}, func(j *job) { *j = jobs()["gpt2"] }},
 		{"wide enough for the vector kernels", layout{dp: 2}, func(j *job) {
 			j.config.Hidden, j.config.HeadDim, j.config.FFN, j.config.Vocab = 128, 64, 176, 300
@@ -89,35 +97,29 @@ func TestStepAllocatesNothing(t *testing.T) {
 func TestStepLeaksNothing(t *testing.T) {
 	for name, j := range jobs() {
 		t.Run(name, func(t *testing.T) {
-			j.inWorld(t, layout{dp: 2, tp: 2, micro: 2}, func(w *worker) {
-				before := w.r.Arena.Live()
-				w.bare()
-				if after := w.r.Arena.Live(); after != before {
-					t.Errorf("live bytes went from %v to %v", before, after)
-				}
-				var sum tensor.Usage
-				w.r.Arena.Tensors(func(t *tensor.Tensor) { sum[t.Category()] += unit.Bytes(t.Bytes()) })
-				if sum != before {
-					t.Errorf("live tensors hold %v, the arena counts %v", sum, before)
-				}
-				if before.Of(tensor.Activation) != 0 {
-					t.Errorf("%v of activations are left after a step", before.Of(tensor.Activation))
-				}
-			})
+			for stage := optim.Replicated; stage <= optim.ShardParameters; stage++ {
+				o := optim.Options{Stage: stage, Prefetch: 1, Reshard: optim.Reshard(stage % 2)}
+				j.inWorld(t, layout{dp: 2, tp: 2, micro: 2, state: o}, leaksNothing(t))
+			}
 		})
 	}
 }
 
-// TestStateBytes holds the 16 bytes per parameter of the literature (fp32: value, gradient and two moments; bf16: value
-// and gradient in 2 bytes, master and two moments in 4).
-func TestStateBytes(t *testing.T) {
-	for _, d := range []tensor.DType{tensor.FP32, tensor.BF16} {
-		newJob().inWorld(t, layout{dtype: d}, func(w *worker) {
-			live := w.r.Arena.Live()
-			got := live.Of(tensor.Parameter) + live.Of(tensor.Gradient) + live.Of(tensor.Optimizer)
-			if want := unit.Bytes(16 * w.job.config.Parameters().Total()); got != want {
-				t.Errorf("%v: %v of state, want %v", d, got, want)
-			}
-		})
+// leaksNothing takes a step.
+func leaksNothing(t *testing.T) func(*worker) {
+	return func(w *worker) {
+		before := w.r.Arena.Live()
+		w.bare()
+		if after := w.r.Arena.Live(); after != before {
+			t.Errorf("live bytes went from %v to %v", before, after)
+		}
+		var sum tensor.Usage
+		w.r.Arena.Tensors(func(t *tensor.Tensor) { sum[t.Category()] += unit.Bytes(t.Bytes()) })
+		if sum != before {
+			t.Errorf("live tensors hold %v, the arena counts %v", sum, before)
+		}
+		if before.Of(tensor.Activation) != 0 {
+			t.Errorf("%v of activations are left after a step", before.Of(tensor.Activation))
+		}
 	}
 }

@@ -12,15 +12,20 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// alone is a rank and a model without neighbours; its gradients are random numbers.
-func alone(t *testing.T, d tensor.DType) (*nn.Rank, *nn.Model) {
+// lonely is a rank without neighbours.
+func lonely(t *testing.T, d tensor.DType) *nn.Rank {
 	a := tensor.NewArena(tensor.ArenaOptions{Poison: true})
 	dev := tensor.NewCPU(a, 1)
 	t.Cleanup(func() {
 		dev.Close()
 		a.Close()
 	})
-	r := &nn.Rank{Dev: dev, Arena: a, DType: d, Seed: 1}
+	return &nn.Rank{Dev: dev, Arena: a, DType: d, Seed: 1}
+}
+
+// alone is a rank and a model without neighbours.
+func alone(t *testing.T, d tensor.DType) (*nn.Rank, *nn.Model) {
+	r := lonely(t, d)
 	m, err := nn.Build(r, newJob().config, nn.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -200,5 +205,38 @@ func TestLearns(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestRestoreInAnotherLayout stops a run under one layout, writes what its ranks own into the pieces that the ranks of
+// another keep, and goes on: the result is that of a run that was not stopped.
+func TestRestoreInAnotherLayout(t *testing.T) {
+	from := []layout{
+		{dp: 3, state: optim.Options{Stage: optim.ShardParameters}},
+		{dp: 2, tp: 2, state: optim.Options{Stage: optim.ShardOptimizer, Ownership: optim.WholeTensor}},
+	}
+	to := []layout{
+		{dp: 2, tp: 2, state: optim.Options{Stage: optim.ShardGradients}},
+		{},
+		{dp: 4, state: optim.Options{Stage: optim.ShardParameters, Hybrid: 2}},
+		{stages: 2, dp: 3, state: optim.Options{Mode: optim.Server}},
+	}
+	j := newJob()
+	whole := j.run(t, layout{dtype: tensor.FP64})
+	j.steps = 2
+	for _, a := range from {
+		a.dtype = tensor.FP64
+		saved := j.run(t, a)
+		for _, b := range to {
+			b.dtype = tensor.FP64
+			again := newJob()
+			again.resume = &saved
+			got := again.run(t, b)
+			for name := range whole.params {
+				if worst := distance(whole.params[name], got.params[name]); worst > fp64Tolerance {
+					t.Errorf("from %v to %v: %s differs by %.1e", a, b, name, worst)
+				}
+			}
+		}
 	}
 }

@@ -74,7 +74,7 @@ func (s *State) planBuckets() {
 func (s *State) shared(blocks []*block) (list []transfer) {
 	for _, b := range blocks {
 		for _, p := range b.params {
-			list = add(list, transfer{op: comm.AllReduce, group: s.r.Groups.Shared(p), lo: p.Offset, hi: p.Offset + p.Len()})
+			list = add(list, transfer{op: comm.AllReduce, group: s.stream(s.r.Groups.Shared(p)), lo: p.Offset, hi: p.Offset + p.Len()})
 		}
 	}
 	return list

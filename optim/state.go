@@ -16,7 +16,8 @@ type State struct {
 	r         *nn.Rank
 	m         *nn.Model
 	o         Options
-	families  [2]family // dense and expert
+	families  [2]family     // dense and expert
+	streams   []*comm.Group // over the ranks of the tensor axis, or parts of it, for gradients alone
 	blocks    []*block
 	homes     []*home // by unit
 	slots     []*slot // in the order of the flat buffers
@@ -93,10 +94,36 @@ func (s *State) join() (err error) {
 		s.homes = append(s.homes, h)
 		s.blocks = append(s.blocks, h.blocks...)
 	}
+	for _, p := range s.m.Params() {
+		if err = s.joinStream(r.Groups.Shared(p)); err != nil {
+			return err
+		}
+	}
 	if r.Mesh != (mesh.Mesh{}) {
 		s.world, err = r.Groups.Join("gradient norm", r.Mesh.Group(0, mesh.Everything))
 	}
 	return err
+}
+
+// joinStream makes a stream for gradients over the ranks of a group of the tensor axis, which may be nil. Layers use the
+// group itself, possibly of two micro-batches at once, and not in the same order on all ranks.
+func (s *State) joinStream(g *comm.Group) error {
+	if g == nil || s.stream(g) != nil {
+		return nil
+	}
+	own, err := s.r.Groups.Join(g.Name()+" gradients", g.Ranks())
+	s.streams = append(s.streams, own)
+	return err
+}
+
+// stream is the stream for gradients over the ranks of a group.
+func (s *State) stream(g *comm.Group) *comm.Group {
+	for _, own := range s.streams {
+		if g != nil && own.Name() == g.Name()+" gradients" {
+			return own
+		}
+	}
+	return nil
 }
 
 // sharded tells whether this rank keeps the state of its own parts only.

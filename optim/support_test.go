@@ -35,14 +35,15 @@ type job struct {
 	steps     int
 	algorithm optim.Algorithm
 	clip      float64
+	resume    *result // a run of two steps to go on from
 	arena     tensor.ArenaOptions
 	threads   int // of a rank
 }
 
 // result is what a run came to: global tensors by name.
 type result struct {
-	losses, norms []float64
-	grads, params map[string][]float64
+	losses, norms         []float64
+	grads, params, states map[string][]float64
 }
 
 func newJob() job {
@@ -91,10 +92,15 @@ func (j job) run(t testing.TB, l layout) result {
 		return nn.Guard(func() {
 			w := j.worker(e, grid, l)
 			workers[e.Rank()] = w
-			for step := range j.steps {
+			first := 0
+			if j.resume != nil {
+				w.resume()
+				first = w.state.Steps()
+			}
+			for step := first; step < j.steps; step++ {
 				w.step(step)
 			}
-			w.params = blocks(w.state.Parameters())
+			w.params, w.states = blocks(w.state.Parameters()), blocks(w.state.States())
 		})
 	})
 	if err != nil {
@@ -122,6 +128,7 @@ type worker struct {
 	norms   []float64
 	grads   []block // of the first step
 	params  []block // after the last
+	states  []block
 }
 
 // block is a part of a global tensor.
@@ -136,7 +143,11 @@ type block struct {
 // blocks copies pieces.
 func blocks(pieces []optim.Piece) (out []block) {
 	for _, p := range pieces {
-		out = append(out, block{p.Param.Name, p.Param.Shape, p.Region, values(p.Tensor), p.Owned})
+		name := p.Param.Name
+		if p.Kind != optim.Value && p.Kind != optim.Gradient {
+			name = string(p.Kind) + " " + name
+		}
+		out = append(out, block{name, p.Param.Shape, p.Region, values(p.Tensor), p.Owned})
 	}
 	return out
 }
@@ -220,12 +231,26 @@ func (w *worker) load(step int) {
 	}
 }
 
+// resume writes the state of another run into this rank's pieces.
+func (w *worker) resume() {
+	read := func(pieces []optim.Piece, from map[string][]float64) {
+		for i, b := range blocks(pieces) {
+			for k := range b.values {
+				pieces[i].Tensor.F64()[k] = from[b.name][b.at(k)]
+			}
+		}
+	}
+	read(w.state.Parameters(), w.job.resume.params)
+	read(w.state.States(), w.job.resume.states)
+	w.state.Restore(2)
+}
+
 // step is one step of training, as package optim describes it.
 func (w *worker) step(step int) {
 	w.load(step)
 	loss := w.gradients()
 	norm := w.state.Norm()
-	if step == 0 {
+	if w.grads == nil {
 		w.grads = blocks(w.state.Gradients())
 	}
 	w.state.Step(1e-2, optim.ClipScale(norm, w.job.clip))
@@ -286,7 +311,7 @@ func (w *worker) record(loss, norm float64) {
 func (j job) collect(t testing.TB, workers []*worker) result {
 	t.Helper()
 	first := workers[0]
-	out := result{losses: first.losses, norms: first.norms, grads: map[string][]float64{}, params: map[string][]float64{}}
+	out := result{losses: first.losses, norms: first.norms, grads: map[string][]float64{}, params: map[string][]float64{}, states: map[string][]float64{}}
 	for _, w := range workers {
 		for i, n := range w.norms {
 			if n != first.norms[i] && !math.IsNaN(n) {
@@ -295,6 +320,7 @@ func (j job) collect(t testing.TB, workers []*worker) result {
 		}
 	}
 	cover(t, workers, out.params, func(w *worker) []block { return w.params })
+	cover(t, workers, out.states, func(w *worker) []block { return w.states })
 	cover(t, workers, out.grads, func(w *worker) []block { return w.grads })
 	for _, w := range workers {
 		for _, p := range w.m.Params() {
@@ -368,19 +394,24 @@ func values(t *tensor.Tensor) []float64 {
 	return out
 }
 
+// distance is the worst difference of two tensors, relative to the largest element.
+func distance(x, y []float64) float64 {
+	size, diff := 1e-3, 0.0
+	for i := range x {
+		size = max(size, math.Abs(x[i]))
+		diff = max(diff, math.Abs(x[i]-y[i]))
+		if math.IsNaN(x[i] - y[i]) {
+			diff = math.Inf(1)
+		}
+	}
+	return diff / size
+}
+
 // distance is the worst difference of two runs, each tensor relative to its largest element, and where it is.
 func (a result) distance(b result) (worst float64, where string) {
 	see := func(name string, x, y []float64) {
-		size, diff := 1e-3, 0.0
-		for i := range x {
-			size = max(size, math.Abs(x[i]))
-			diff = max(diff, math.Abs(x[i]-y[i]))
-			if math.IsNaN(x[i] - y[i]) {
-				diff = math.Inf(1)
-			}
-		}
-		if diff/size > worst {
-			worst, where = diff/size, name
+		if d := distance(x, y); d > worst {
+			worst, where = d, name
 		}
 	}
 	see("loss", a.losses, b.losses)

@@ -6,18 +6,21 @@ import (
 	"runtime/debug"
 
 	"carve/nn"
+	"carve/plan"
 	"carve/schedule"
 )
 
 // joinSecond makes what the backward of a pair needs to run beside the forward, if the schedule has pairs and the layers
-// communicate.
+// communicate. Where gradients or parameters are sharded it does not: each half lends and gathers units, in an order
+// that must be the same on every rank.
 func (l *pipeline) joinSecond() error {
 	g := l.engine.rank.Groups
 	pairs := false
 	for _, a := range l.actions {
 		pairs = pairs || a.Op == schedule.Pair
 	}
-	if !pairs || g.Tensor == nil && g.Context == nil && g.Expert == nil {
+	lent := l.engine.plan.Layout.Zero.Stage >= plan.ShardGradients
+	if !pairs || lent || g.Tensor == nil && g.Context == nil && g.Expert == nil {
 		return nil
 	}
 	second, err := g.Second(l.engine.rank.Mesh)
