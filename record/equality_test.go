@@ -53,7 +53,10 @@ var layouts = []string{
 	"{cp: 2, context: {kind: all-gather}}",
 	"{cp: 2, context: {kind: all-to-all}}",
 	"{ep: 2}",
+	"{ep: 4, zero: {stage: 2}}",
 	"{ep: 2, dp: 2, tp: 2}",
+	"{ep: 2, tp: 2, sequence_parallel: true, experts: {tensor: 2}}",
+	"{ep: 2, cp: 2, zero: {stage: 3}}",
 	"{dp: 2, tp: 2, cp: 2}",
 	"{dp: 2, tp: 2, zero: {stage: 3}, sequence_parallel: true}",
 }
@@ -100,6 +103,16 @@ func usage(u tensor.Usage) map[string]unit.Bytes {
 	return by
 }
 
+// evenly is a device whose routers send as many rows to every expert, as a record takes it.
+type evenly struct{ tensor.Device }
+
+func (d evenly) Route(op tensor.Route) {
+	d.Device.Route(op)
+	for i := range op.Choice.I32() {
+		op.Choice.I32()[i] = int32(i % op.Scores.Cols())
+	}
+}
+
 // run measures a plan on local ranks.
 func run(t *testing.T, p plan.Plan) []measured {
 	t.Helper()
@@ -113,7 +126,7 @@ func run(t *testing.T, p plan.Plan) []measured {
 	engines := make([]*parallel.Engine, len(ends))
 	err := comm.Run(context.Background(), ends, func(end comm.Endpoint) (err error) {
 		failed := nn.Guard(func() {
-			e, made := parallel.New(end, p, parallel.Options{})
+			e, made := parallel.New(end, p, parallel.Options{Device: func(a *tensor.Arena) tensor.Device { return evenly{tensor.NewCPU(a, 1)} }})
 			engines[end.Rank()], err = e, made
 			for i := 0; err == nil && i < len(e.Tokens()); i++ {
 				e.Tokens()[i], e.Targets()[i] = int32(7*i%p.Model.Config.Vocab), int32(11*i%p.Model.Config.Vocab)

@@ -52,14 +52,16 @@ func Run(p plan.Plan, rank int, o Options) (out Rank, err error) {
 
 // recorder tells a sink what happens, with the moment.
 type recorder struct {
-	sink Sink
-	at   Moment
+	sink  Sink
+	at    Moment
+	arena *tensor.Arena
 }
 
 func (r *recorder) run(end *comm.Meta, p plan.Plan, o Options) (Rank, error) {
 	e, err := parallel.New(end, p, parallel.Options{
 		Arena: tensor.ArenaOptions{Meta: true, Watch: r},
 		Device: func(a *tensor.Arena) tensor.Device {
+			r.arena = a
 			return tensor.NewMeta(a, tensor.MetaOptions{Threads: o.Threads, Kernels: o.Kernels, Record: r.compute})
 		},
 		Enter: func(phase parallel.Phase) { r.at.Phase = phase },
@@ -83,18 +85,32 @@ func (r *recorder) run(end *comm.Meta, p plan.Plan, o Options) (Rank, error) {
 func (r *recorder) now() int { return r.at.Ops }
 
 func (r *recorder) compute(o tensor.Operation) {
+	r.at.Owner = o.Owner
 	r.sink.Compute(r.at, o)
 	r.at.Ops++
 }
 
-func (r *recorder) issue(t comm.Transfer) { r.sink.Issue(r.at, t) }
-func (r *recorder) wait(t comm.Transfer)  { r.sink.Wait(r.at, t) }
+func (r *recorder) issue(t comm.Transfer) {
+	r.at.Owner = r.arena.Owner()
+	r.sink.Issue(r.at, t)
+}
+
+func (r *recorder) wait(t comm.Transfer) {
+	r.at.Owner = r.arena.Owner()
+	r.sink.Wait(r.at, t)
+}
 
 // Took implements [tensor.Watcher].
-func (r *recorder) Took(a tensor.Allocation) { r.sink.Took(r.at, a) }
+func (r *recorder) Took(a tensor.Allocation) {
+	r.at.Owner = a.Owner
+	r.sink.Took(r.at, a)
+}
 
 // Gave implements [tensor.Watcher].
-func (r *recorder) Gave(a tensor.Allocation) { r.sink.Gave(r.at, a) }
+func (r *recorder) Gave(a tensor.Allocation) {
+	r.at.Owner = a.Owner
+	r.sink.Gave(r.at, a)
+}
 
 // Representatives are ranks that together show what all do: the first coordinate of every axis but the pipeline's, of which
 // every coordinate is there, in its order.

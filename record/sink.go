@@ -14,7 +14,8 @@ type Moment struct {
 	// Action is the schedule's, the last one that began; its Micro and Chunk say whose forward or backward it is. Outside of
 	// the schedule's list, in reduction and update, it stays the last one.
 	Action schedule.Action
-	Ops    int // computing operations before it, from the beginning of the building
+	Ops    int    // computing operations before it, from the beginning of the building
+	Owner  string // module that runs, as told to [tensor.Arena.At]
 }
 
 // Building is the step of what happens while the engine is made: parameters, optimizer states, buffers.
