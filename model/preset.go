@@ -12,7 +12,8 @@ import (
 // files holds a config.json per preset, with the keys that describe the network. Their values are those
 // of the configuration published with the weights; of GPT-3 the paper's table 2.1; of Megatron's shapes
 // table 1 of Narayanan et al. 2021 (and table 3 of Korthikanti et al. 2022 for 22B), written as GPT-2
-// because that is how those models are built, heads tied and positions learned.
+// because that is how those models are built, heads tied and positions learned. tiny-moe is nobody's: it has the parts of a
+// mixture of experts in a size that trains on a laptop.
 //
 //go:embed preset/*.json
 var files embed.FS

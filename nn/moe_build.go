@@ -20,7 +20,8 @@ type ExpertOptions struct {
 	// LossCoefficient is that of the auxiliary loss where Balance asks for it; 0 means the description's, or 0.01 where that
 	// has none.
 	LossCoefficient float64
-	// BiasRate is how much a bias moves in a step; 0 means 0.001, as DeepSeek-V3.
+	// BiasRate is how much a bias moves in a step; 0 means 0.001 for sigmoid scores, as DeepSeek-V3, and 3 % of the mean
+	// for softmax scores, 0.03/E.
 	BiasRate float64
 	// Capacity limits the choices that an expert takes of each sequence, relative to an even share; 0 means no limit.
 	Capacity float64
@@ -128,9 +129,19 @@ func (b *builder) balance(l *MoE, at string) {
 	case ByLoss:
 		l.auxiliary.coefficient = cmp.Or(o.LossCoefficient, e.LossCoefficient, 0.01)
 	case ByBias:
-		l.rate = cmp.Or(o.BiasRate, 0.001)
+		l.rate = cmp.Or(o.BiasRate, biasRate(e))
 		l.router.bias = b.state(at+".gate.e_score_correction_bias", e.Count)
 	}
+}
+
+// biasRate suits the size of the scores.
+func biasRate(e model.Experts) float64 {
+	switch e.Score {
+	case model.SoftmaxScore:
+		return 0.03 / float64(e.Count)
+	case model.SigmoidScore:
+	}
+	return 0.001
 }
 
 // state declares a tensor [n] of full precision that starts as zeros and is no parameter of the open unit.

@@ -7,7 +7,7 @@ import (
 
 // expertsOf says how a mixture of experts runs.
 func expertsOf(x plan.Experts) nn.ExpertOptions {
-	o := nn.ExpertOptions{Tensor: x.Tensor}
+	o := nn.ExpertOptions{Tensor: x.Tensor, BiasRate: x.Rate}
 	if x.Dispatch == plan.Dropping {
 		o.Capacity = x.Capacity
 	}

@@ -137,6 +137,7 @@ func (l *Layout) codec() document.Codec {
 			field("balance", document.Enum(&l.Experts.Balance, balanceNames()...)),
 			field("capacity", document.Float(&l.Experts.Capacity)),
 			field("tensor", document.AtLeast(1, &l.Experts.Tensor)),
+			field("rate", document.When(func() bool { return l.Experts.Rate != 0 }, document.Float(&l.Experts.Rate))),
 		)),
 	)
 }

@@ -132,7 +132,8 @@ type Experts struct {
 	Dispatch Dispatch
 	Balance  Balance
 	Capacity float64 // tokens per expert relative to an even share, for Dropping
-	Tensor   int     // tensor degree inside experts; divides TP
+	Tensor   int     // ranks of the tensor axis that share each expert: 1 or TP
+	Rate     float64 // how much a bias that balances moves in a step; 0 means as suits the scores
 }
 
 // Recompute says which activations are thrown away in the forward pass and computed again.

@@ -70,6 +70,7 @@ func (c *checker) ranges(p Plan) {
 	c.within("layout.pipeline.virtual", float64(l.Pipeline.Virtual), 1, 1<<10)
 	c.within("layout.experts.tensor", float64(l.Experts.Tensor), 1, mesh.MaxWorld)
 	c.within("layout.experts.capacity", l.Experts.Capacity, 0.01, 1e6)
+	c.within("layout.experts.rate", l.Experts.Rate, 0, 1)
 	c.within("optimizer.learning_rate", o.LearningRate, 0, 1e3)
 	c.within("optimizer.min_ratio", o.MinRatio, 0, 1)
 	c.within("optimizer.warmup", float64(o.Warmup), 0, maxSteps)
@@ -215,8 +216,9 @@ func (c *checker) experts(l Layout, m model.Config) {
 	if m.Experts.Count%ep != 0 {
 		c.add(RuleExperts, "layout.ep", "expert degree %d does not divide %d experts; use %s", ep, m.Experts.Count, divisors(m.Experts.Count, anyNumber))
 	}
-	if tp%inner != 0 {
-		c.add(RuleExperts, "layout.experts.tensor layout.tp", "experts.tensor %d does not divide tensor degree %d; use %s", inner, tp, divisors(tp, anyNumber))
+	if inner != 1 && inner != tp {
+		c.add(RuleExperts, "layout.experts.tensor layout.tp", "experts.tensor %d is neither 1 nor tensor degree %d; use 1 (whole experts, and a share of the rows on each rank) or %d (a part of every expert)", inner, tp, tp)
+		return
 	}
 	c.width("layout.experts.tensor", inner, "experts' width", m.Experts.FFN)
 }
