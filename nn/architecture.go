@@ -138,6 +138,9 @@ func check(r *Rank, c model.Config, o Options) error {
 	return errors.Join(append(unsupported(c), checkLayout(r, c, o)...)...)
 }
 
+// Supports returns everything in a description that no layer implements, whatever the layout.
+func Supports(c model.Config) error { return errors.Join(unsupported(c)...) }
+
 // unsupported lists the parts of a description that no layer implements.
 func unsupported(c model.Config) (faults []error) {
 	refuse := func(bad bool, what, remedy string) {

@@ -24,6 +24,8 @@ type Options struct {
 	Recompute func(block int) Recompute
 	// Chunks are the parts of the model that this rank holds; nil means all of it as one.
 	Chunks []Stage
+	// Bare says which ends of the model are stages of their own, without blocks.
+	Bare Ends
 	// Experts say how a mixture of experts runs.
 	Experts ExpertOptions
 	// Storage says which of the flat buffers the model has.
@@ -41,8 +43,26 @@ const (
 )
 
 // Stage is a run [Lo, Hi) of the model's blocks. The one from block 0 on has the embedding as well, and the one that
-// ends with the last block has the final norm and the head.
+// ends with the last block has the final norm and the head; unless an empty stage has ([Options.Bare]).
 type Stage struct{ Lo, Hi int }
+
+// Ends are ends of a model: a set.
+type Ends uint8
+
+// The ends.
+const (
+	EmbeddingEnd Ends = 1 << iota
+	HeadEnd
+)
+
+// has tells whether a stage has the end that lies before or after the given block.
+func (e Ends) has(end Ends, s Stage, block int) bool {
+	at := s.Lo
+	if end == HeadEnd {
+		at = s.Hi
+	}
+	return at == block && (s.Lo == s.Hi || e&end == 0)
+}
 
 // Build makes this rank's part of a model: its layers and its flat buffers of values and gradients, which are not
 // set; see [Model.Init]. The error lists everything in the description or the layout that carve cannot run.
@@ -105,7 +125,9 @@ func (b *builder) build() {
 // chunk declares the units of a stage.
 func (b *builder) chunk(s Stage) {
 	first := len(b.model.Units)
-	c := &Chunk{First: s.Lo == 0, Last: s.Hi == b.c.Layers, model: b.model}
+	c := &Chunk{
+		First: b.o.Bare.has(EmbeddingEnd, s, 0), Last: b.o.Bare.has(HeadEnd, s, b.c.Layers), model: b.model,
+	}
 	if c.First {
 		b.embeddingUnits()
 	}

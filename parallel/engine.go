@@ -107,7 +107,7 @@ func (e *Engine) build() error {
 	state := stateOf(p)
 	state.Twins = pipe.twins
 	e.model, err = nn.Build(r, p.Model.Config, nn.Options{
-		Sequence: p.Workload.Sequence, Chunks: pipe.stages(p.StageLayers()), Head: pipe.head(),
+		Sequence: p.Workload.Sequence, Chunks: pipe.stages(p.StageLayers()), Bare: bare(p.StageLayers()), Head: pipe.head(),
 		Recompute: recomputeOf(p.Recompute), Experts: expertsOf(p.Layout.Experts), Storage: state.Storage(),
 	})
 	if err != nil {
@@ -189,7 +189,7 @@ func Check(p plan.Plan) error {
 	}
 	l := p.Layout
 	refuse(p.Optimizer.Name == plan.Muon && l.Degrees[mesh.TP] > 1, "optimizer muon needs whole matrices, which tp splits: it", "use adamw, or tp 1")
-	return errors.Join(faults...)
+	return errors.Join(append(faults, nn.Supports(p.Model.Config))...)
 }
 
 // DType is the dtype of parameters, activations and gradients.

@@ -131,6 +131,17 @@ func (l *pipeline) stages(layers []int) []nn.Stage {
 	return stages
 }
 
+// bare says which ends of the model are stages without blocks, given the number of layers of every stage.
+func bare(layers []int) (ends nn.Ends) {
+	if layers[0] == 0 {
+		ends |= nn.EmbeddingEnd
+	}
+	if layers[len(layers)-1] == 0 {
+		ends |= nn.HeadEnd
+	}
+	return ends
+}
+
 // head says where the head's backward runs: in the backward action when weight gradients are put off, so that what comes
 // before is as short as the schedule thinks.
 func (l *pipeline) head() nn.HeadWork {

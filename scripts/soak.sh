@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# soak.sh TIME: repeats the tests under the race detector in a new random order each time, until TIME (30m, 2h) is over or one fails.
+# soak.sh TIME: proves the whole matrix of layouts once, then repeats the tests under the race detector in a new random order each time, until TIME (30m, 2h) is over or one fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case $1 in
@@ -8,6 +8,7 @@ case $1 in
 *s) seconds=${1%s} ;;
 *) echo "soak: $1 is not a time such as 90s, 30m or 2h" >&2 && exit 2 ;;
 esac
+bin/carve verify --matrix
 round=0
 while [ "$SECONDS" -lt "$seconds" ]; do
   round=$((round + 1))

@@ -124,12 +124,18 @@ func (c *comparison) hold(k key, w *whole, p piece) {
 
 // missing lists the tensors of which some element is on no rank: their error is the largest there is.
 func (c *comparison) missing() (rows []Row) {
-	for _, name := range c.ref.names {
-		for _, kind := range []Kind{Gradient, Parameter} {
+	check := func(name string, kinds ...Kind) {
+		for _, kind := range kinds {
 			if held := c.held[key{kind, name}]; held == nil || slices.Contains(held, false) {
 				rows = append(rows, Row{name, kind, math.Inf(1), 1, -1})
 			}
 		}
+	}
+	for _, name := range c.ref.names {
+		check(name, Gradient, Parameter)
+	}
+	for _, name := range c.ref.states {
+		check(name, Parameter)
 	}
 	return rows
 }
@@ -166,8 +172,8 @@ func (c *comparison) bad() []Row {
 
 // order is the place of every name in the model; the norm, which is taken last, comes after the others.
 func (c *comparison) order() map[string]int {
-	order := map[string]int{normName: len(c.ref.names)}
-	for i, name := range c.ref.names {
+	order := map[string]int{normName: math.MaxInt}
+	for i, name := range slices.Concat(c.ref.names, c.ref.states) {
 		order[name] = i
 	}
 	return order

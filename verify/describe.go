@@ -20,6 +20,7 @@ func Describe(p plan.Plan) string {
 	}
 	l, c := p.Layout, p.Model.Config
 	d := l.Degrees
+	say(p.Precision != plan.FP64, "%v", p.Precision)
 	say(l.Order != mesh.DefaultOrder(), "order %v", l.Order)
 	gathered := l.Tensor.Kind == plan.Gathered
 	say(gathered && d[mesh.TP] > 1, "gathered")
@@ -27,7 +28,7 @@ func Describe(p plan.Plan) string {
 	say(l.Tensor.Chunks > 1 && d[mesh.TP] > 1, "%d chunks", l.Tensor.Chunks)
 	say(l.Zero.Stage > plan.Replicated, "zero %v", l.Zero.Stage)
 	say(l.Zero.Stage > plan.Replicated && l.Zero.Hybrid > 0, "hybrid %d", l.Zero.Hybrid)
-	say(l.Zero.Ownership == plan.WholeTensor, "whole tensors")
+	say(l.Zero.Stage > plan.Replicated && l.Zero.Ownership == plan.WholeTensor, "whole tensors")
 	say(l.Zero.Stage == plan.ShardParameters && !l.Zero.Reshard, "no reshard")
 	say(l.Zero.Reduce != plan.Overlap, "%v", l.Zero.Reduce)
 	say(l.Chunks() > 1, "%v", l.Pipeline.Schedule)
@@ -37,6 +38,7 @@ func Describe(p plan.Plan) string {
 	say(p.MicroBatches() > 1, "%d micro-batches", p.MicroBatches())
 	say(p.MicroBatch > 1, "of %d", p.MicroBatch)
 	say(p.Recompute.Kind != plan.KeepAll, "recompute %s", recomputeName(p.Recompute))
+	say(p.Workload.Packing == plan.ByDocument, "packed")
 	say(p.Offload != plan.NoOffload, "offload %v", p.Offload)
 	say(p.Optimizer.Name != plan.AdamW, "%v", p.Optimizer.Name)
 	words = append(words, describeModel(c)...)
@@ -78,11 +80,17 @@ func describeModel(c model.Config) (words []string) {
 	if c.Position != model.Rotary {
 		words = append(words, c.Position.String()+" positions")
 	}
+	if c.QKNorm != model.NoQKNorm {
+		words = append(words, "norm of heads")
+	}
 	if c.Dropout != (model.Dropout{}) {
 		words = append(words, "dropout")
 	}
 	if c.Experts.Count > 0 {
 		words = append(words, fmt.Sprintf("%d experts", c.Experts.Count))
+	}
+	if c.Experts.SharedFFN > 0 {
+		words = append(words, "shared experts")
 	}
 	return words
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"carve/mesh"
+	"carve/parallel"
 )
 
 // Diagnosis is what the evidence of a failed proof points at.
@@ -77,6 +78,9 @@ func (q *inquiry) parameter(bad []Row) Diagnosis {
 			"stale parameter: rank %d still has %s as before the update, though its gradient is right; its update, or the all-gather or broadcast of the updated values, passed it by",
 			stale[0], first.Name)}
 	}
+	if slices.Contains(q.ref.states, first.Name) {
+		return Diagnosis{NoFault, other[0], fmt.Sprintf("%s on rank %d moved otherwise: the loads of the experts were not summed over every rank that holds the layer or has other rows", first.Name, other[0])}
+	}
 	return Diagnosis{NoFault, other[0], fmt.Sprintf("the gradient of %s is right and its update on rank %d is not: the optimizer's state, rate, clipping or decay differs", first.Name, other[0])}
 }
 
@@ -106,7 +110,7 @@ func (q *inquiry) fits(ctx context.Context, bad []Row) (fits []fit, err error) {
 		}
 		tried[r.Rank]++
 		blocks := q.ranks[r.Rank].got[key{Gradient, r.Name}]
-		if factors, ok := q.factors(r.Name, blocks); ok {
+		if factors, ok := q.factors(r.Rank, r.Name, blocks); ok {
 			tried[r.Rank] = enough
 			fits = append(fits, fit{r.Rank, r.Name, q.ref.axes[r.Name], factors})
 		}
@@ -117,27 +121,58 @@ func (q *inquiry) fits(ctx context.Context, bad []Row) (fits []fit, err error) {
 // explained is how much of a tensor's scale a sum of terms may leave, and how near to a whole number a factor is.
 const explained = 1e-7
 
-// factors finds the factors of the terms in a rank's blocks of a gradient; false where they do not explain it.
-func (q *inquiry) factors(name string, blocks []block) ([]float64, bool) {
+// factors finds the factors of the terms in a rank's blocks of a gradient; false where they do not explain it. Where there
+// are too few numbers to tell micro-batches apart, all of a rank have one factor.
+func (q *inquiry) factors(rank int, name string, blocks []block) ([]float64, bool) {
 	var got []float64
 	for _, b := range blocks {
 		got = append(got, b.data...)
 	}
-	if len(got) < 2*len(q.terms) {
-		return nil, false // too few numbers to tell
-	}
 	columns := make([][]float64, len(q.terms))
+	of := make([]int, len(q.terms)) // column of a term
 	for i, t := range q.terms {
+		of[i] = i
 		for _, b := range blocks {
 			columns[i] = append(columns[i], t.grads[name].part(b.region)...)
 		}
 	}
+	if len(got) < 2*len(columns) {
+		columns, of = q.joined(rank, name, columns)
+	}
+	if len(got) < 2*len(columns) {
+		return nil, false
+	}
 	c, rest, ok := leastSquares(columns, got)
-	return c, ok && rest <= explained*q.ref.moments[q.step].grads[name].scale
+	if !ok || rest > explained*q.ref.moments[q.step].grads[name].scale {
+		return nil, false
+	}
+	factors := make([]float64, len(of))
+	for i, column := range of {
+		factors[i] = c[column]
+	}
+	return factors, true
 }
 
-// factor tells whether a factor is the given number.
-func factor(c, n float64) bool { return math.Abs(c-n) <= math.Sqrt(explained) }
+// joined adds up the columns of terms of one rank.
+func (q *inquiry) joined(rank int, name string, columns [][]float64) (sums [][]float64, of []int) {
+	place := map[int]int{}
+	for i, t := range q.terms {
+		member := t.memberOf(q.mesh, rank, q.ref.axes[name])
+		at, ok := place[member]
+		if !ok {
+			at = len(sums)
+			place[member], sums = at, append(sums, make([]float64, len(columns[i])))
+		}
+		for j, v := range columns[i] {
+			sums[at][j] += v
+		}
+		of = append(of, at)
+	}
+	return sums, of
+}
+
+// factor tells whether a factor is, as far as one can see, the given number.
+func factor(c, n float64) bool { return math.IsNaN(c) || math.Abs(c-n) <= math.Sqrt(explained) }
 
 // sums explains factors of terms that are not all 1.
 func (q *inquiry) sums(fits []fit) (Diagnosis, bool) {
@@ -192,7 +227,7 @@ func (q *inquiry) group(f fit) string {
 
 // repeated explains terms that are there k times.
 func (q *inquiry) repeated(f fit, wrong []int, k float64) Diagnosis {
-	if len(wrong) == len(q.terms) {
+	if len(f.other(k)) == 0 {
 		return Diagnosis{DoubledReduction, f.rank, fmt.Sprintf("doubled reduction: the gradient of %s on rank %d is %.6g times what it should be: %s ran more than once, or its scale is wrong",
 			f.name, f.rank, k, q.group(f))}
 	}
@@ -202,6 +237,7 @@ func (q *inquiry) repeated(f fit, wrong []int, k float64) Diagnosis {
 
 // lost explains missing terms whose losses are missing as well: those micro-batches were not run.
 func (q *inquiry) lost(f fit, missing []int) (Diagnosis, bool) {
+	missing = q.whole(f, missing)
 	for data := range q.plan.Layout.DataParallel() {
 		if math.Abs(q.lossOf(data)-q.expected(data, missing)) > explained*math.Abs(q.ref.moments[q.step].loss) {
 			return Diagnosis{}, false
@@ -214,6 +250,18 @@ func (q *inquiry) lost(f fit, missing []int) (Diagnosis, bool) {
 	rank := t.memberOf(q.mesh, f.rank, mesh.DenseData)
 	return Diagnosis{LostMicroBatch, rank, fmt.Sprintf("lost micro-batch: micro-batch %d of data rank %d (rank %d) is missing in the loss and in every gradient",
 		t.micro, t.data, rank)}, true
+}
+
+// whole adds to the listed terms those of the same micro-batches that no number tells anything of.
+func (q *inquiry) whole(f fit, terms []int) []int {
+	out := slices.Clone(terms)
+	for i, t := range q.terms {
+		unseen := math.IsNaN(f.factors[i])
+		if unseen && slices.ContainsFunc(terms, func(j int) bool { return q.terms[j].data == t.data && q.terms[j].micro == t.micro }) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // lossOf is the loss that the ranks of a data rank counted.
@@ -239,6 +287,10 @@ func (q *inquiry) expected(data int, without []int) (sum float64) {
 // lacking explains terms that are missing in sums.
 func (q *inquiry) lacking(fits []fit) Diagnosis {
 	f := fits[0]
+	if q.otherPipe(f) {
+		return Diagnosis{NoFault, f.rank, fmt.Sprintf("the gradient of %s on rank %d has the terms of one direction of the pipeline only: the sum among the stages that hold it over group pipeline %v is wrong or missing",
+			f.name, f.rank, q.mesh.Group(f.rank, mesh.Of(mesh.PP)))}
+	}
 	for _, one := range fits { // a rank that lacks its own term: the term was lost on its way into the sum
 		if missing := q.members(one, one.other(1)); slices.Contains(missing, one.rank) {
 			return q.dropped(one, missing)
@@ -250,6 +302,26 @@ func (q *inquiry) lacking(fits []fit) Diagnosis {
 	}
 	return Diagnosis{WrongGroup, f.rank, fmt.Sprintf("wrong group: the gradient of %s on rank %d has the terms of rank %s only, not those of rank %s: it was not summed over group %v",
 		f.name, f.rank, numbers(q.members(f, f.other(0))), numbers(missing), q.mesh.Group(f.rank, f.axes))}
+}
+
+// otherPipe tells whether the missing terms are those of the micro-batches of one direction of a pipeline that has two.
+func (q *inquiry) otherPipe(f fit) bool {
+	program, err := parallel.Program(q.plan)
+	if err != nil {
+		return false
+	}
+	missing := map[int]int{} // by pipe
+	for _, i := range f.other(1) {
+		missing[program.Pipes[q.terms[i].micro]]++
+	}
+	all := map[int]int{}
+	for _, t := range q.terms {
+		all[program.Pipes[t.micro]]++
+	}
+	for pipe, n := range missing {
+		return len(all) > 1 && len(missing) == 1 && n == all[pipe]
+	}
+	return false
 }
 
 func (q *inquiry) dropped(f fit, missing []int) Diagnosis {

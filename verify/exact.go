@@ -10,7 +10,7 @@ import (
 // rate/ε.
 const (
 	rate    = 1e-2
-	epsilon = 1e-4
+	epsilon = 1e-3
 	clip    = 0.5 // below the norm of the first steps, so that it counts
 )
 

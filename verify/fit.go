@@ -2,8 +2,8 @@ package verify
 
 import "math"
 
-// leastSquares finds the factors c that bring the sum of c_i·columns_i nearest to b, and the largest element of what is left. It
-// reports false where the columns do not determine the factors. It is a QR decomposition by modified Gram-Schmidt
+// leastSquares finds the factors c that bring the sum of c_i·columns_i nearest to b, and the largest element of what is left. The
+// factor of a column of zeros is not a number. It reports false where the columns do not determine the others. It is a QR decomposition by modified Gram-Schmidt
 // (Björck 1967), which is backward stable for least squares when b is treated as a further column.
 func leastSquares(columns [][]float64, b []float64) (c []float64, rest float64, ok bool) {
 	n := len(columns)
@@ -13,8 +13,11 @@ func leastSquares(columns [][]float64, b []float64) (c []float64, rest float64, 
 		q[i], r[i] = append([]float64(nil), column...), make([]float64, n)
 	}
 	for i := range q {
-		size := norm(q[i])
-		if size <= 1e-10*norm(columns[i]) || size == 0 {
+		size, whole := norm(q[i]), norm(columns[i])
+		switch {
+		case whole == 0:
+			continue
+		case size <= 1e-10*whole:
 			return nil, 0, false
 		}
 		r[i][i] = size
@@ -28,11 +31,19 @@ func leastSquares(columns [][]float64, b []float64) (c []float64, rest float64, 
 	}
 	c = make([]float64, n)
 	for i := n - 1; i >= 0; i-- {
+		if r[i][i] == 0 {
+			continue
+		}
 		c[i] = qb[i]
 		for j := i + 1; j < n; j++ {
 			c[i] -= r[i][j] * c[j]
 		}
 		c[i] /= r[i][i]
+	}
+	for i := range c {
+		if r[i][i] == 0 {
+			c[i] = math.NaN()
+		}
 	}
 	for _, v := range left {
 		rest = max(rest, finite(math.Abs(v)))

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"math"
+	"slices"
 
 	"carve/mesh"
 	"carve/nn"
@@ -12,6 +13,7 @@ import (
 // reference keeps what one rank computes. It is the visitor of that run.
 type reference struct {
 	names   []string             // of the parameters, in the model's order
+	states  []string             // of what changes beside them
 	axes    map[string]mesh.Axes // of data, that the terms of a gradient are summed over
 	initial map[string]*whole
 	moments []moment
@@ -38,6 +40,9 @@ func (r *reference) began(e *parallel.Engine) {
 		r.axes[p.Name] = p.Terms & mesh.DenseData
 		r.names = append(r.names, p.Name)
 	}
+	for _, p := range states(e) {
+		r.states = append(r.states, p.Name)
+	}
 }
 
 func (r *reference) reduced(e *parallel.Engine, step int) {
@@ -54,9 +59,24 @@ func (r *reference) updated(e *parallel.Engine, step int, result parallel.Result
 func keep(pieces []piece) map[string]*whole {
 	all := map[string]*whole{}
 	for _, p := range pieces {
-		all[p.param.Name] = &whole{shape: p.param.Shape, data: floats(p.tensor)}
+		w := all[p.param.Name]
+		if w == nil {
+			w = &whole{shape: p.param.Shape, data: make([]float64, regionOf(p.param.Shape).Elements())}
+			all[p.param.Name] = w
+		}
+		data := floats(p.tensor)
+		w.each(0, 0, p.region, func(i, n int) { data = data[copy(w.data[i:i+n], data):] })
 	}
 	return all
+}
+
+// regionOf is all of a tensor.
+func regionOf(shape []int) mesh.Region {
+	r := make(mesh.Region, len(shape))
+	for dim, n := range shape {
+		r[dim].Stop = n
+	}
+	return r
 }
 
 // finish computes what errors are relative to.
@@ -125,7 +145,7 @@ func gradients(e *parallel.Engine) (pieces []piece) {
 	return pieces
 }
 
-// parameters are the parameters that a rank holds.
+// parameters are the parameters that a rank holds, and what else training changes of a model.
 func parameters(e *parallel.Engine) (pieces []piece) {
 	if e.Model().Value == nil { // lent for a unit's work only
 		for _, p := range e.State().Parameters() {
@@ -133,10 +153,18 @@ func parameters(e *parallel.Engine) (pieces []piece) {
 		}
 		return pieces
 	}
-	for _, p := range e.Model().Params() {
+	for _, p := range slices.Concat(e.Model().Params(), states(e)) {
 		pieces = append(pieces, piece{p, p.Region, p.Value})
 	}
 	return pieces
+}
+
+// states are what training changes beside the parameters.
+func states(e *parallel.Engine) (list []*nn.Param) {
+	for _, u := range e.Model().Units {
+		list = append(list, u.States...)
+	}
+	return list
 }
 
 // floats is a copy of a tensor's elements.

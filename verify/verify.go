@@ -24,7 +24,7 @@ const (
 )
 
 // Floor is the size, relative to the largest tensor of its kind, below which a tensor's error is measured against that one.
-const Floor = 1e-4
+const Floor = 1e-3
 
 // Options say how a plan is proved. Zero values choose defaults.
 type Options struct {
@@ -102,6 +102,8 @@ type Report struct {
 	Rows      []Row     // the loss, the gradients and the parameters, in the model's order
 	First     Row       // the first that is bad in the order of a run, if one is
 	Diagnosis Diagnosis // of what is bad
+	// Rounded is about the plan's own precision; nil where that is fp64, or the proof failed.
+	Rounded *Rounded
 	// Failure is why the ranks did not come to an end, or nil.
 	Failure error
 }
@@ -115,7 +117,9 @@ func (r *Report) Worst() Row {
 }
 
 // OK tells whether everything is equal.
-func (r *Report) OK() bool { return r.Failure == nil && r.Worst().Error <= r.Tolerance }
+func (r *Report) OK() bool {
+	return r.Failure == nil && r.Worst().Error <= r.Tolerance && r.Rounded.OK()
+}
 
 // Of are the rows of a kind, the worst first.
 func (r *Report) Of(k Kind) []Row {
@@ -136,6 +140,8 @@ func (r *Report) Verdict() error {
 		return fmt.Errorf("verify: the ranks did not come to an end: %w", r.Failure)
 	case r.OK():
 		return nil
+	case !r.Rounded.OK():
+		return fmt.Errorf("verify: all is equal in fp64, but %v", r.Rounded)
 	}
 	return fmt.Errorf("verify: %v\n%v", r.First, r.Diagnosis)
 }
@@ -144,6 +150,7 @@ func (r *Report) Verdict() error {
 // finds is in the report.
 func Run(ctx context.Context, p plan.Plan, o Options) (*Report, error) {
 	o = o.withDefaults()
+	precision := p.Precision
 	p = Exact(p)
 	if err := errors.Join(p.Validate(), parallel.Check(p), o.Fault.Place(p)); err != nil {
 		return nil, err
@@ -157,7 +164,11 @@ func Run(ctx context.Context, p plan.Plan, o Options) (*Report, error) {
 		return nil, fmt.Errorf("verify: the run on one rank: %w", err)
 	}
 	ref.finish()
-	return r.compare(ctx, ref)
+	report, err := r.compare(ctx, ref)
+	if err == nil && report.OK() && precision != plan.FP64 {
+		report.Rounded, err = round(ctx, p, precision, o)
+	}
+	return report, err
 }
 
 // proofRun is what the runs of a proof share.

@@ -22,6 +22,12 @@ type verifyOptions struct {
 	steps  int
 	inject string
 	json   bool
+
+	matrix bool
+	sample int
+	seed   uint64
+	only   string
+	given  func(flag string) bool
 }
 
 func newVerify() *cobra.Command {
@@ -39,14 +45,20 @@ Exit code 0 means equal, 1 that something differs or failed: then the first bad 
 went wrong.
 
 --inject plants a fault, to see it caught:
-` + faultList(),
+` + faultList() + `
+
+--matrix proves a built-in set of layouts instead of a plan: every two features that can occur together do in one of them.`,
 		Example: `  carve verify --plan plan.yaml
   carve verify --plan plan.yaml --steps 5 --json
-  carve verify --plan plan.yaml --inject dropped-reduction`,
+  carve verify --plan plan.yaml --inject dropped-reduction
+  carve verify --matrix
+  carve verify --matrix --sample 20 --seed 7
+  carve verify --matrix --only "zero 3"`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer release()
+			o.given = func(flag string) bool { return cmd.Flags().Changed(flag) }
 			err := runVerify(ctx, cmd.OutOrStdout(), o)
 			if ctx.Err() != nil {
 				return errStopped
@@ -58,6 +70,10 @@ went wrong.
 	f.StringVar(&o.plan, "plan", "", "plan to prove")
 	f.IntVar(&o.steps, "steps", verify.Steps, "steps to compare")
 	f.StringVar(&o.inject, "inject", "", "fault to plant")
+	f.BoolVar(&o.matrix, "matrix", false, "prove the built-in set of layouts")
+	f.IntVar(&o.sample, "sample", 0, "of the matrix, prove as many layouts, chosen by --seed (default: all)")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of --sample")
+	f.StringVar(&o.only, "only", "", "of the matrix, prove the layouts whose description has this text")
 	jsonFlag(cmd, &o.json)
 	completeWords(cmd, "inject", faultWords()...)
 	completeFiles(cmd, map[string][]string{"plan": {"yaml", "yml"}})
@@ -85,11 +101,22 @@ func faultList() string {
 const maxVerifySteps = 1000
 
 func (o verifyOptions) check() error {
-	if o.plan == "" {
-		return errors.New("verify: there is nothing to prove; name a plan with --plan")
-	}
-	if o.steps < 1 || o.steps > maxVerifySteps {
+	switch {
+	case o.plan == "" && !o.matrix:
+		return errors.New("verify: there is nothing to prove; name a plan with --plan, or use --matrix")
+	case o.plan != "" && o.matrix:
+		return errors.New("verify: --plan and --matrix exclude each other; give one of them")
+	case o.steps < 1 || o.steps > maxVerifySteps:
 		return fmt.Errorf("verify: --steps %d; use 1 to %d", o.steps, maxVerifySteps)
+	case o.matrix && o.inject != "":
+		return errors.New("verify: --inject plants a fault into a plan; leave --matrix out")
+	case o.given("sample") && o.sample < 1:
+		return fmt.Errorf("verify: --sample %d; use 1 or more", o.sample)
+	}
+	for _, flag := range []string{"sample", "seed", "only"} {
+		if o.given(flag) && !o.matrix {
+			return fmt.Errorf("verify: --%s chooses among the layouts of --matrix; leave it out", flag)
+		}
 	}
 	return nil
 }
@@ -98,6 +125,9 @@ func (o verifyOptions) check() error {
 func runVerify(ctx context.Context, out io.Writer, o verifyOptions) error {
 	if err := o.check(); err != nil {
 		return badInput(err)
+	}
+	if o.matrix {
+		return runMatrix(ctx, out, o)
 	}
 	p, err := readPlan(o.plan)
 	if err != nil {

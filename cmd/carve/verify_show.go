@@ -23,15 +23,23 @@ type tensorEvent struct {
 
 // summaryEvent ends carve verify --json.
 type summaryEvent struct {
-	Event  string       `json:"event"` // "summary"
-	Layout string       `json:"layout"`
-	OK     bool         `json:"ok"`
-	Worst  float64      `json:"worst"`
-	World  int          `json:"world"`
-	Steps  int          `json:"steps"`
-	Static *staticEvent `json:"static,omitempty"`
-	First  *firstEvent  `json:"first_bad,omitempty"`
-	Fault  string       `json:"fault,omitempty"` // everything that is wrong, in words
+	Event   string        `json:"event"` // "summary"
+	Layout  string        `json:"layout"`
+	OK      bool          `json:"ok"`
+	Worst   float64       `json:"worst"`
+	World   int           `json:"world"`
+	Steps   int           `json:"steps"`
+	Static  *staticEvent  `json:"static,omitempty"`
+	Rounded *roundedEvent `json:"rounded,omitempty"`
+	First   *firstEvent   `json:"first_bad,omitempty"`
+	Fault   string        `json:"fault,omitempty"` // everything that is wrong, in words
+}
+
+// roundedEvent compares losses in the plan's own precision.
+type roundedEvent struct {
+	Precision string  `json:"precision"`
+	Error     float64 `json:"max_rel_err"`
+	Tolerance float64 `json:"tolerance"`
 }
 
 // firstEvent is the first bad tensor of a proof, and what its evidence points at.
@@ -63,23 +71,22 @@ func (p proof) printJSON(out io.Writer) error {
 			return err
 		}
 	}
-	s := newSummary(p.report)
-	s.Layout = verify.Describe(p.full)
-	s.Static = &staticEvent{p.static.DeadlockFree, p.static.PeakInFlight, p.static.Actions}
+	return printJSON(out, p.summary())
+}
+
+// summary is the end of a proof.
+func (p proof) summary() summaryEvent {
+	r := p.report
+	s := summaryEvent{
+		Event: "summary", Layout: verify.Describe(p.full), OK: true, Worst: numeric(r.Worst().Error),
+		World: r.Plan.Layout.World(), Steps: r.Steps,
+		Static: &staticEvent{p.static.DeadlockFree, p.static.PeakInFlight, p.static.Actions},
+	}
 	if err := p.verdict(); err != nil {
 		s.OK, s.Fault = false, err.Error()
 	}
-	return printJSON(out, s)
-}
-
-// newSummary is the end of a report.
-func newSummary(r *verify.Report) summaryEvent {
-	s := summaryEvent{
-		Event: "summary", Layout: verify.Describe(r.Plan), OK: r.OK(), Worst: numeric(r.Worst().Error),
-		World: r.Plan.Layout.World(), Steps: r.Steps,
-	}
-	if err := r.Verdict(); err != nil {
-		s.Fault = err.Error()
+	if d := r.Rounded; d != nil {
+		s.Rounded = &roundedEvent{d.Precision.String(), numeric(d.Error), d.Tolerance}
 	}
 	if f, d := r.First, r.Diagnosis; f.Step > 0 {
 		s.First = &firstEvent{f.Name, f.Kind.String(), numeric(f.Error), f.Step, f.Rank, d.Fault.String(), d.Rank, d.Operation}
@@ -94,9 +101,9 @@ const shownRows = 5
 func (p proof) print(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "plan     %s\n", verify.Describe(p.full))
-	fmt.Fprintf(&b, "proved   %s\n", verify.Describe(p.small))
+	fmt.Fprintf(&b, "proved   %s\n", verify.Describe(p.report.Plan))
 	if p.full.Precision != plan.FP64 {
-		fmt.Fprintf(&b, "         in fp64 instead of %v, so that what differs is wrong and not rounded\n", p.full.Precision)
+		fmt.Fprintf(&b, "         in fp64, so that what differs is wrong and not rounded; then the losses in %v\n", p.full.Precision)
 	}
 	fmt.Fprintf(&b, "static   %s\n\n", p.static)
 	b.WriteString(terminal.Table([]string{"kind", "tensors", "worst", " relative error", " step", "rank"}, p.rows()))
@@ -127,8 +134,12 @@ func (p proof) rows() (rows [][]string) {
 func (p proof) sentence() string {
 	r := p.report
 	if p.verdict() == nil {
-		return fmt.Sprintf("equal: %d ranks compute what one computes, %d steps, worst relative error %.1e (tolerance %.0e)",
+		text := fmt.Sprintf("equal: %d ranks compute what one computes, %d steps, worst relative error %.1e (tolerance %.0e)",
 			r.Plan.Layout.World(), r.Steps, r.Worst().Error, r.Tolerance)
+		if r.Rounded != nil {
+			text += fmt.Sprintf("\n       %v", r.Rounded)
+		}
+		return text
 	}
 	return fmt.Sprintf("NOT equal: %d ranks, %d steps, worst relative error %.1e (tolerance %.0e)",
 		r.Plan.Layout.World(), r.Steps, r.Worst().Error, r.Tolerance)
