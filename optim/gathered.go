@@ -12,11 +12,13 @@ type gathered struct {
 	memory *tensor.Tensor // nil when there is none
 	users  int            // phases that have entered and not left
 	kept   int            // forwards whose backward needs it as well
-	ahead  []*home        // the units that run next in a forward, the nearest first
+	ahead  []*home        // the units that run next in a forward, the nearest first, and then in the backward
+	onward int            // how many of ahead run before the backward
 	behind []*home        // the same in a backward
 }
 
-// planPrefetch finds the units that run after each. The last chunk of a model goes on to its backward.
+// planPrefetch finds the units that run after each. The last chunk of a model goes on to its backward. After a unit that others
+// use (a tied table) nothing is gathered ahead: it is entered for its users as well, behind whom other units run.
 func (s *State) planPrefetch() {
 	for _, c := range s.m.Chunks {
 		var line, back []*home
@@ -29,10 +31,17 @@ func (s *State) planPrefetch() {
 			h.gather.behind = slices.Clone(back)
 			back = append([]*home{h}, back...)
 			h.gather.ahead = slices.Clone(line[i+1:])
+			h.gather.onward = len(h.gather.ahead)
 		}
 		for _, h := range line {
 			if c.Last {
 				h.gather.ahead = append(h.gather.ahead, back[1:]...) // a fused head has no backward
+			}
+		}
+		for _, h := range line {
+			for _, used := range h.unit.Uses {
+				g := &s.homes[used.Index].gather
+				g.ahead, g.behind, g.onward = nil, nil, 0
 			}
 		}
 	}
@@ -85,9 +94,11 @@ func (s *State) prefetch(h *home, p nn.Phase) {
 	switch p {
 	case nn.Fill:
 		return
+	case nn.Run: // no backward follows: what is gathered for it would never be used, nor waited for at the end
+		next = next[:h.gather.onward]
 	case nn.Backward, nn.BackwardInput:
 		next = h.gather.behind
-	case nn.Run, nn.Forward, nn.ForwardBackward, nn.BackwardWeight:
+	case nn.Forward, nn.ForwardBackward, nn.BackwardWeight:
 	}
 	for _, n := range next[:min(len(next), s.o.Prefetch)] {
 		for _, used := range n.unit.Uses {

@@ -123,3 +123,16 @@ func leaksNothing(t *testing.T) func(*worker) {
 		}
 	}
 }
+
+// TestEvaluationLeavesNothing wants no unit's values to be gathered, or to be on their way, once a forward without a backward
+// is over: a run may end there.
+func TestEvaluationLeavesNothing(t *testing.T) {
+	l := layout{dp: 2, state: optim.Options{Stage: optim.ShardParameters, Prefetch: 2}}
+	newJob().inWorld(t, l, func(w *worker) {
+		before := w.r.Arena.Live()
+		w.m.Evaluate(w.r, w.batches[0])
+		if after := w.r.Arena.Live(); after != before {
+			t.Errorf("live bytes went from %v to %v", before, after)
+		}
+	})
+}
