@@ -102,6 +102,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
 	}
+	if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 { // the flag is that of a verb that there is not
+		return knownVerb(cmd, args)
+	}
 	help := fmt.Sprintf("see %q", cmd.CommandPath()+" --help")
 	var (
 		unknown *pflag.NotExistError
