@@ -72,6 +72,7 @@ var layers = []layer{
 
 	// prediction
 	{"record", "comm mesh nn parallel plan schedule tensor", "", effects},
+	{"ledger", "mesh nn parallel plan record tensor unit", "", pure},
 	{"explain", "cluster comm mesh model nn parallel plan record schedule tensor unit", "", effects},
 
 	// whole jobs
@@ -85,7 +86,7 @@ var layers = []layer{
 	// faces
 	{"cmd/carve/internal/terminal", "", "golang.org/x/term", effects},
 	{
-		"cmd/carve", "cluster cmd/carve/internal/terminal comm/flight explain internal/document machine mesh model parallel plan tensor train unit verify",
+		"cmd/carve", "cluster cmd/carve/internal/terminal comm/flight explain internal/document ledger machine mesh model parallel plan tensor train unit verify",
 		"github.com/spf13/cobra github.com/spf13/pflag", effects,
 	},
 

@@ -219,7 +219,7 @@ func TestExpertLayouts(t *testing.T) {
 // where experts have a capacity.
 func TestBiasedExpertLayouts(t *testing.T) {
 	mixed := strings.Replace(small, "architecture: llama,", "architecture: mixtral, experts: {count: 8, per_token: 2, ffn: 12},", 1)
-	const options = "dispatch: dropping, capacity: 1, balance: bias"
+	const options = "dispatch: dropping, capacity: 1, balance: bias, rate: 5e-4"
 	want := train(t, mixed+"layout: {experts: {"+options+"}}\n")
 	biases := 0
 	for name, values := range want.params {
