@@ -2,7 +2,6 @@ package explain
 
 import (
 	"slices"
-	"strings"
 
 	"carve/comm"
 	"carve/mesh"
@@ -105,7 +104,7 @@ func (e *explainer) flow(k flowKey, t *tally, rank int) Flow {
 // ofLayers tells whether layers communicate over a group of this name; else the step does, around them.
 func ofLayers(group string) bool {
 	return slices.ContainsFunc([]string{"tensor", "context", "expert"}, func(name string) bool {
-		return group == name || strings.HasPrefix(group, name+" ")
+		return group == name || group == name+" of backward"
 	})
 }
 
