@@ -93,13 +93,13 @@ func (c *Chunk) Forward(r *Rank, b *Batch, x *tensor.Tensor) (y *tensor.Tensor, 
 	p = c.pass()
 	p.batch = b
 	for _, u := range c.Units {
-		u.open(r, u.forward())
+		u.enter(r, u.forward())
 		before := len(p.saved)
 		x = c.forward(r, u, b, x, p)
 		if u.Block {
 			r.Host.unload(p.saved[before:])
 		}
-		u.shut(r, u.forward())
+		u.leave(r, u.forward())
 	}
 	if c.Last {
 		r.inspector.loss(c.head().Name(), b.Loss)
@@ -137,12 +137,12 @@ func (c *Chunk) hidden(r *Rank, b *Batch) *tensor.Tensor {
 // through runs units forward and keeps nothing.
 func (c *Chunk) through(r *Rank, b *Batch, x *tensor.Tensor, units []*Unit) *tensor.Tensor {
 	for _, u := range units {
-		u.open(r, u.run())
+		u.enter(r, u.run())
 		for _, l := range u.Layers {
 			x, _ = l.Forward(r, b, x)
 			r.yield()
 		}
-		u.shut(r, u.run())
+		u.leave(r, u.run())
 	}
 	return x
 }
@@ -175,14 +175,14 @@ func (c *Chunk) BackwardInput(r *Rank, dy *tensor.Tensor, p *Pass) (dx *tensor.T
 func (c *Chunk) BackwardWeight(r *Rank, p *Pass, ready Ready) {
 	rest := p.later
 	for i, u := range slices.Backward(c.Units) {
-		u.open(r, u.backward(BackwardWeight))
+		u.enter(r, u.backward(BackwardWeight))
 		for len(rest) > 0 && rest[0].unit == i {
 			g := rest[0]
 			rest = rest[1:]
 			g.run(r)
 			r.yield()
 		}
-		u.shut(r, u.backward(BackwardWeight))
+		u.leave(r, u.backward(BackwardWeight))
 		c.complete(r, i, ready)
 	}
 	p.recycle()
@@ -198,7 +198,7 @@ func (u *Unit) kept() int {
 
 // backward runs a unit's layers.
 func (c *Chunk) backward(r *Rank, u *Unit, dy *tensor.Tensor, p *Pass, phase Phase) *tensor.Tensor {
-	u.open(r, u.backward(phase))
+	u.enter(r, u.backward(phase))
 	if u.Block {
 		r.Host.load(r, p.saved[len(p.saved)-u.kept():])
 		c.again(r, u, p)
@@ -211,7 +211,7 @@ func (c *Chunk) backward(r *Rank, u *Unit, dy *tensor.Tensor, p *Pass, phase Pha
 		r.look(p.batch, l.Name(), InputGradient, dy)
 		r.yield()
 	}
-	u.shut(r, u.backward(phase))
+	u.leave(r, u.backward(phase))
 	return dy
 }
 

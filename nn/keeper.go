@@ -5,10 +5,10 @@ import "fmt"
 // Keeper has the parameters and gradients that a model has no memory for, and lends them to a unit while it runs: the
 // seam of state sharding. It aims the unit's views with [Unit.AimValue] and [Unit.AimGrad].
 //
-// Every chunk tells it before and after it runs a unit, in the same order on all ranks that hold the unit. A unit that
-// others use ([Unit.Uses]) is entered before its user, and left after it.
+// Every chunk tells it before and after it runs a unit, in the same order on all ranks that hold the unit.
 type Keeper interface {
-	// Enter returns when the unit has what the phase needs.
+	// Enter returns when the unit has what the phase needs, and so have the units that it uses; but Fill is of the unit
+	// alone.
 	Enter(u *Unit, p Phase)
 	// Leave ends what Enter began.
 	Leave(u *Unit, p Phase)
@@ -80,7 +80,7 @@ func (u *Unit) fused() bool {
 	return ok && head.work == Fused
 }
 
-// enter makes ready what the phase needs of the unit itself.
+// enter makes ready what a phase needs.
 func (u *Unit) enter(r *Rank, p Phase) {
 	if r.Keeper != nil && p != nothing {
 		r.Keeper.Enter(u, p)
@@ -91,21 +91,5 @@ func (u *Unit) enter(r *Rank, p Phase) {
 func (u *Unit) leave(r *Rank, p Phase) {
 	if r.Keeper != nil && p != nothing {
 		r.Keeper.Leave(u, p)
-	}
-}
-
-// open enters a unit and those that it uses.
-func (u *Unit) open(r *Rank, p Phase) {
-	for _, used := range u.Uses {
-		used.enter(r, p)
-	}
-	u.enter(r, p)
-}
-
-// shut ends open.
-func (u *Unit) shut(r *Rank, p Phase) {
-	u.leave(r, p)
-	for _, used := range u.Uses {
-		used.leave(r, p)
 	}
 }

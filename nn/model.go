@@ -177,8 +177,8 @@ func (m *Model) Logits(r *Rank, b *Batch, row int) *tensor.Tensor {
 	}
 	c := m.Chunks[0]
 	head := c.Units[len(c.Units)-1]
-	head.open(r, Run)
+	head.enter(r, Run)
 	logits := c.head().Logits(r, last)
-	head.shut(r, Run)
+	head.leave(r, Run)
 	return logits
 }

@@ -7,9 +7,8 @@ import (
 	"carve/tensor"
 )
 
-// AdamWOptions are the constants of AdamW, which is Adam with decoupled weight decay (Loshchilov and Hutter, arXiv
-// 1711.05101). Zero values mean 0.9, 0.95,
-// 1e-8, and no decay.
+// AdamWOptions are the constants of AdamW: Adam with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101).
+// Zero values mean 0.9, 0.95, 1e-8, and no decay.
 type AdamWOptions struct {
 	Beta1, Beta2, Epsilon float64
 	Decay                 float64 // of the parameters whose Decay is set

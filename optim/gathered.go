@@ -12,13 +12,12 @@ type gathered struct {
 	memory *tensor.Tensor // nil when there is none
 	users  int            // phases that have entered and not left
 	kept   int            // forwards whose backward needs it as well
-	ahead  []*home        // the units that run next in a forward, the nearest first, and then in the backward
-	onward int            // how many of ahead run before the backward
+	ahead  []*home        // the units that run next in a forward, the nearest first
+	onward []*home        // the same in a forward that a backward follows
 	behind []*home        // the same in a backward
 }
 
-// planPrefetch finds the units that run after each. The last chunk of a model goes on to its backward. After a unit that others
-// use (a tied table) nothing is gathered ahead: it is entered for its users as well, behind whom other units run.
+// planPrefetch finds the units that run after each. The last chunk of a model goes on to its backward.
 func (s *State) planPrefetch() {
 	for _, c := range s.m.Chunks {
 		var line, back []*home
@@ -31,17 +30,11 @@ func (s *State) planPrefetch() {
 			h.gather.behind = slices.Clone(back)
 			back = append([]*home{h}, back...)
 			h.gather.ahead = slices.Clone(line[i+1:])
-			h.gather.onward = len(h.gather.ahead)
 		}
 		for _, h := range line {
+			h.gather.onward = h.gather.ahead
 			if c.Last {
-				h.gather.ahead = append(h.gather.ahead, back[1:]...) // a fused head has no backward
-			}
-		}
-		for _, h := range line {
-			for _, used := range h.unit.Uses {
-				g := &s.homes[used.Index].gather
-				g.ahead, g.behind, g.onward = nil, nil, 0
+				h.gather.onward = slices.Concat(h.gather.ahead, back[1:]) // the head is still there
 			}
 		}
 	}
@@ -70,7 +63,7 @@ func (s *State) move(k holding, h *home, own, whole *tensor.Tensor) {
 	dst.Free()
 }
 
-// borrow returns when a unit's values are there, and starts to gather those that run next.
+// borrow returns when a unit's values are there.
 func (s *State) borrow(h *home, p nn.Phase) {
 	g := &h.gather
 	g.users++
@@ -83,22 +76,19 @@ func (s *State) borrow(h *home, p nn.Phase) {
 		h.publish.finish()
 	}
 	h.unit.AimValue(g.memory, 0)
-	if s.o.Mode != Naive {
-		s.prefetch(h, p)
-	}
 }
 
 // prefetch starts to gather the units that run next.
 func (s *State) prefetch(h *home, p nn.Phase) {
-	next := h.gather.ahead
+	var next []*home
 	switch p {
-	case nn.Fill:
-		return
-	case nn.Run: // no backward follows: what is gathered for it would never be used, nor waited for at the end
-		next = next[:h.gather.onward]
+	case nn.Run:
+		next = h.gather.ahead
+	case nn.Forward, nn.ForwardBackward:
+		next = h.gather.onward
 	case nn.Backward, nn.BackwardInput:
 		next = h.gather.behind
-	case nn.Forward, nn.ForwardBackward, nn.BackwardWeight:
+	case nn.BackwardWeight, nn.Fill:
 	}
 	for _, n := range next[:min(len(next), s.o.Prefetch)] {
 		for _, used := range n.unit.Uses {

@@ -112,6 +112,18 @@ func (s *State) collectAll() {
 // Enter implements [nn.Keeper].
 func (s *State) Enter(u *nn.Unit, p nn.Phase) {
 	h := s.homes[u.Index]
+	if p != nn.Fill {
+		for _, used := range u.Uses {
+			s.enter(s.homes[used.Index], p)
+		}
+	}
+	s.enter(h, p)
+	if s.values != nil && s.o.Mode != Naive {
+		s.prefetch(h, p)
+	}
+}
+
+func (s *State) enter(h *home, p nn.Phase) {
 	if s.values != nil && (p.Values() || p == nn.Fill) {
 		s.borrow(h, p)
 	}
@@ -122,7 +134,15 @@ func (s *State) Enter(u *nn.Unit, p nn.Phase) {
 
 // Leave implements [nn.Keeper].
 func (s *State) Leave(u *nn.Unit, p nn.Phase) {
-	h := s.homes[u.Index]
+	s.leave(s.homes[u.Index], p)
+	if p != nn.Fill {
+		for _, used := range u.Uses {
+			s.leave(s.homes[used.Index], p)
+		}
+	}
+}
+
+func (s *State) leave(h *home, p nn.Phase) {
 	if s.values != nil && (p.Values() || p == nn.Fill) {
 		s.giveBack(h, p)
 	}

@@ -168,6 +168,7 @@ func (s *State) Finish() {
 	}
 	s.underway = s.underway[:0]
 	s.collectAll()
+	s.release()
 	s.twins.start(s.own(), 0)
 	s.twins.finish()
 }
