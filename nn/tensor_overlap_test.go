@@ -33,6 +33,7 @@ type slowEndpoint struct {
 	comm.Endpoint
 	clock  *fakeClock
 	hidden bool // whether what was started takes its time while the rank goes on
+	yields bool // whether who waits lets the rank's other goroutine compute first
 }
 
 func (e slowEndpoint) Group(name string, ranks []int) (*comm.Group, error) {
@@ -40,7 +41,11 @@ func (e slowEndpoint) Group(name string, ranks []int) (*comm.Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.With(&slowLink{group: g, clock: e.clock, hidden: e.hidden}), nil
+	l := &slowLink{group: g, clock: e.clock, hidden: e.hidden}
+	if e.yields {
+		l.token = e.Token()
+	}
+	return g.With(l), nil
 }
 
 // slowLink is a carrier whose operations take a tick a byte, one after the other.
@@ -48,7 +53,8 @@ type slowLink struct {
 	group  *comm.Group
 	clock  *fakeClock
 	hidden bool
-	free   int64 // when the link has nothing more to do
+	token  *comm.Token // nil where nobody else computes
+	free   int64       // when the link has nothing more to do
 	under  []started
 }
 
@@ -61,6 +67,9 @@ type started struct {
 func (l *slowLink) cost(c *comm.Call) int64 { return int64(c.Size(l.group.Size())) }
 
 func (l *slowLink) Do(c comm.Call) error {
+	if l.token != nil {
+		return l.Start(c).Wait()
+	}
 	err := l.group.Carrier().Do(c)
 	l.free = max(l.free, int64(l.clock.Clock())) + l.cost(&c)
 	l.clock.reach(l.free)
@@ -80,12 +89,15 @@ func (l *slowLink) Start(c comm.Call) comm.Work {
 }
 
 func (l *slowLink) Await(ticket uint64) error {
-	s := &l.under[ticket]
+	s := l.under[ticket]
 	err := s.work.Wait()
+	if l.token != nil {
+		l.token.Yield()
+	}
 	l.clock.reach(s.ends)
 	if s.call.Listener != nil {
 		s.call.Listener.Finished(s.call.Cookie)
-		s.call.Listener = nil
+		l.under[ticket].call.Listener = nil
 	}
 	return err
 }
@@ -102,7 +114,7 @@ func simulate(t *testing.T, rows bool, chunks int, hidden bool) (total, waited f
 	var ends [4]*comm.Observed
 	j.run(t, tensorLayout{tp: 4, rows: rows, chunks: chunks}.layout(func(r *nn.Rank, e comm.Endpoint) {
 		clock := &clocks[e.Rank()]
-		observed := comm.Observe(slowEndpoint{e, clock, hidden}, comm.ObserveOptions{Clock: clock.Clock})
+		observed := comm.Observe(slowEndpoint{Endpoint: e, clock: clock, hidden: hidden}, comm.ObserveOptions{Clock: clock.Clock})
 		ends[e.Rank()] = observed
 		var err error
 		r.Groups, err = nn.JoinGroups(observed, r.Mesh)

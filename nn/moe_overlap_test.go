@@ -1,0 +1,136 @@
+package nn_test
+
+import (
+	"sync"
+	"testing"
+
+	"carve/comm"
+	"carve/mesh"
+	"carve/model"
+	"carve/nn"
+	"carve/tensor"
+)
+
+// overExperts runs work on two ranks of the expert axis behind slow links and returns how long one took: products and links
+// alone move its clock.
+func overExperts(t *testing.T, c model.Config, link slowEndpoint, work func(w *worker, e comm.Endpoint)) float64 {
+	t.Helper()
+	j := job{config: c, sequences: 8, length: 16}
+	var clocks [2]fakeClock
+	var ends [2]comm.Endpoint
+	var workers []*worker
+	l := layout{degrees: mesh.Degrees{mesh.EP: 2}, dtype: tensor.FP64, plant: func(r *nn.Rank, e comm.Endpoint) {
+		slow := link
+		slow.Endpoint, slow.clock = e, &clocks[e.Rank()]
+		ends[e.Rank()] = slow
+		var err error
+		r.Groups, err = nn.JoinGroups(slow, r.Mesh)
+		nn.Must(err)
+		r.Dev = &slowDevice{r.Dev, slow.clock}
+	}}
+	if err := j.each(t, l, func(w *worker) { work(w, ends[w.r.At[mesh.EP]]) }, &workers); err != nil {
+		t.Fatal(err)
+	}
+	return float64(clocks[0].Clock()) / 1e9
+}
+
+// TestDispatchHidesBehindSharedExperts computes shared experts while rows are on their way. Links that hide nothing are the
+// negative control.
+func TestDispatchHidesBehindSharedExperts(t *testing.T) {
+	c := mixture(model.Qwen2MoE, func(c *model.Config) { c.Experts.SharedFFN = 96 })
+	step := func(w *worker, _ comm.Endpoint) { gradients(w.r, w.m, w.b) }
+	hidden := overExperts(t, c, slowEndpoint{hidden: true}, step)
+	stuck := overExperts(t, c, slowEndpoint{}, step)
+	if hidden > 0.95*stuck { // most of either is the head
+		t.Errorf("%.3g s with links that work beside the rank, %.3g s with others", hidden, stuck)
+	}
+}
+
+// pass is a forward of one micro-batch and a backward of another, in this order or at once.
+func pass(w *worker, e comm.Endpoint, atOnce bool) { //nolint:revive // a test's parameter
+	before := w.m.Forward(w.r, w.b)
+	if !atOnce {
+		w.m.Forward(w.r, w.b).Free()
+		w.m.Backward(w.r, before, nil)
+		return
+	}
+	second, err := w.r.Groups.Second(w.r.Mesh)
+	nn.Must(err)
+	back := *w.r
+	back.Groups = second
+	var done sync.WaitGroup
+	done.Go(func() {
+		e.Token().Acquire()
+		defer e.Token().Release()
+		nn.Must(nn.Guard(func() { w.m.Backward(&back, before, nil) }))
+	})
+	other := *w.b
+	w.m.Forward(w.r, &other).Free()
+	e.Token().Release()
+	done.Wait()
+	e.Token().Acquire()
+}
+
+// TestDispatchHidesBehindAnotherMicroBatch runs a forward and a backward in two goroutines of a rank, with groups of their own:
+// what one waits for hides behind what the other computes, and the gradients are the same.
+func TestDispatchHidesBehindAnotherMicroBatch(t *testing.T) {
+	c := mixture(model.Mixtral, func(*model.Config) {})
+	var grads [2][]float64
+	var seconds [2]float64
+	for i := range grads {
+		seconds[i] = overExperts(t, c, slowEndpoint{hidden: true, yields: true}, func(w *worker, e comm.Endpoint) {
+			w.m.Begin()
+			pass(w, e, i == 1)
+			if e.Rank() == 0 {
+				grads[i] = floats(w.m.Grad)
+			}
+		})
+	}
+	if seconds[1] > 0.9*seconds[0] {
+		t.Errorf("%.3g s at once, %.3g s one after the other", seconds[1], seconds[0])
+	}
+	for i, g := range grads[0] {
+		if grads[1][i] != g {
+			t.Fatalf("element %d of the gradient is %v, want %v", i, grads[1][i], g)
+		}
+	}
+}
+
+// TestExpertHotPath wants steps to allocate nothing after warm-up, where the counts repeat, and to leave nothing in the arena.
+func TestExpertHotPath(t *testing.T) {
+	if racing {
+		return
+	}
+	for _, l := range []layout{
+		{degrees: mesh.Degrees{}},
+		{degrees: mesh.Degrees{mesh.EP: 4}},
+		inBlocks(layout{degrees: mesh.Degrees{mesh.EP: 2, mesh.TP: 2, mesh.CP: 2}}),
+	} {
+		j := job{config: mixtures()[1].config, sequences: 8, length: 16}
+		j.options.Experts = nn.ExpertOptions{Balance: nn.ByLoss, Capacity: 1}
+		l.dtype = tensor.BF16
+		const runs = 5
+		var workers []*worker
+		err := j.each(t, l, func(w *worker) {
+			step := func() {
+				gradients(w.r, w.m, w.b)
+				w.m.SettleExperts(w.r)
+			}
+			step()
+			before := w.r.Arena.Live()
+			if w.r.At != (mesh.Coordinates{}) { // AllocsPerRun counts the process: all ranks make the same steps meanwhile
+				for range runs + 1 {
+					step()
+				}
+			} else if n := testing.AllocsPerRun(runs, step); n >= 1 {
+				t.Errorf("%v: %v allocations a step", l, n)
+			}
+			if after := w.r.Arena.Live(); after != before {
+				t.Errorf("%v: live bytes went from %v to %v", l, before, after)
+			}
+		}, &workers)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
