@@ -150,7 +150,6 @@ func unsupported(c model.Config) (faults []error) {
 	}
 	refuse(c.Attention != model.Grouped, "attention "+c.Attention.String(), "use grouped")
 	refuse(c.Experts.Count > 0 && c.Bias.MLP, "a bias in experts", "use none")
-	refuse(c.Experts.Count > 0 && c.Dropout.Residual > 0, "dropout after experts", "set resid_pdrop to 0")
 	refuse(c.MTP > 0, "multi-token prediction", "set it to 0")
 	refuse(c.Norm != model.RMSNorm && c.Norm != model.LayerNorm, "norm "+c.Norm.String(), "use rms or layer")
 	refuse(c.NormPlacement != model.PreNorm, "norm placement "+c.NormPlacement.String(), "use pre")

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"carve/model"
 	"carve/nn"
 	"carve/tensor"
 )
@@ -93,6 +94,7 @@ func sample(name string, n, most int) []int {
 func TestLayerGradient(t *testing.T) {
 	for _, f := range families() {
 		t.Run(f.name, func(t *testing.T) {
+			f.config.Dropout = model.Dropout{} // values are those of evaluation
 			r := newRank(t, tensor.FP64)
 			m := newModel(t, r, f.config, nn.Options{Experts: nn.ExpertOptions{Balance: nn.Unbalanced}})
 			b := packed(r, newBatch(r, f.config.Vocab, 2, 6, 3))

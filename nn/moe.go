@@ -21,6 +21,7 @@ type MoE struct {
 	// rows says which of the micro-batch's rows this rank of the tensor axis routes.
 	rows rowShare
 
+	drop      dropout   // of what is added to x
 	capacity  float64   // of an expert, relative to an even share; 0 for no limit
 	auxiliary auxiliary // no loss with a coefficient of 0
 	rate      float64   // of the router's bias
@@ -43,6 +44,7 @@ const (
 // moeSaved is what one micro-batch leaves for the backward.
 type moeSaved struct {
 	layer    *MoE
+	batch    *Batch
 	total    int            // T
 	x        *tensor.Tensor // [T H], this rank's rows
 	stats    normStats
@@ -130,7 +132,7 @@ func (l *MoE) routed(r *Rank, t, all *tensor.Tensor) *tensor.Tensor {
 func (l *MoE) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tensor, Saved) {
 	r.Arena.At(l.name)
 	s := l.begin(x)
-	s.total = b.rows()
+	s.batch, s.total = b, b.rows()
 	n := r.activation(x.Rows(), x.Cols())
 	s.stats = l.norm.forward(r, whole(n), whole(x))
 	all := l.gather(r, n, s.total)
@@ -141,7 +143,10 @@ func (l *MoE) Forward(r *Rank, b *Batch, x *tensor.Tensor) (*tensor.Tensor, Save
 	s.experts.x, s.experts.gate = s.dispatch.arrived(r, rows), s.dispatch.arrived(r, gates)
 	out := l.experts.forward(r, s.dispatch.own, &s.experts)
 	y = l.receive(r, s, s.dispatch.back(r, r.Groups.Expert, out), y)
-	if r.scattered() && !l.alone(r) {
+	switch {
+	case l.drop.on(b):
+		l.drop.apply(r, b, y, y, x)
+	case l.last(r, b):
 		r.Dev.Add(y, x)
 	}
 	if !b.Mode.Keeps() {
@@ -174,22 +179,27 @@ func (l *MoE) send(r *Rank, b *Batch, s *moeSaved, n, all *tensor.Tensor) (rows,
 	return d.forth(r, g, d.gather(r, own)), gates
 }
 
-// first is what does not depend on the experts, for receive to add to: the shared experts' result and the residual stream x.
-// Where rows are scattered, x is added last, but to rows that are alone.
+// last tells whether the residual stream is added when the rest of the sum is complete, and not as part of one term.
+func (l *MoE) last(r *Rank, b *Batch) bool { return l.drop.on(b) || r.scattered() && !l.alone(r) }
+
+// first is what does not depend on the experts, for receive to add to: the shared experts' result, and the residual stream x
+// unless that comes last.
 func (l *MoE) first(r *Rank, s *moeSaved, all, x *tensor.Tensor) (y *tensor.Tensor) {
 	residual := x
-	if r.scattered() || !leads(r.Groups.Tensor) {
+	if l.last(r, s.batch) || !l.alone(r) && !leads(r.Groups.Tensor) {
 		residual = nil
 	}
 	switch {
 	case l.shared != nil && l.alone(r):
 		y = r.scatterSum(l.shared.forward(r, &s.shared, all, nil))
-		r.Dev.Add(y, x)
+		if residual != nil {
+			r.Dev.Add(y, residual)
+		}
 	case l.shared != nil:
 		y = l.shared.forward(r, &s.shared, all, residual)
-	case l.alone(r) || residual != nil:
+	case residual != nil:
 		y = r.activation(x.Rows(), x.Cols())
-		r.Dev.Copy(y, x)
+		r.Dev.Copy(y, residual)
 	default:
 		y = r.activation(all.Rows(), x.Cols())
 		r.Dev.Fill(y, 0)
@@ -219,11 +229,13 @@ func (l *MoE) Backward(r *Rank, dy *tensor.Tensor, saved Saved) *tensor.Tensor {
 	r.Arena.At(l.name)
 	s := saved.(*moeSaved)
 	d, g := s.dispatch, r.Groups.Expert
-	all := l.gather(r, dy, s.total)
-	own := l.routed(r, dy, all)
+	dropped := l.drop.backward(r, s.batch, dy)
+	all := l.gather(r, dropped, s.total)
+	own := l.routed(r, dropped, all)
 	sent := d.forth(r, g, d.gather(r, own))
 	own.Free()
-	dn := l.firstBackward(r, s, all, dy)
+	dn := l.firstBackward(r, s, all, dropped)
+	drop(dropped, dy)
 	dx, pull := l.experts.backward(r, d.own, d.arrived(r, sent), &s.experts)
 	pulls := d.back(r, g, pull)
 	l.collect(r, s, d.back(r, g, dx), dn)

@@ -97,7 +97,7 @@ func (b *builder) second(layer int) Layer {
 func (b *builder) moe(layer int) *MoE {
 	block, c, n, e := b.names.block(layer), b.c, b.names.experts(b.c), b.c.Experts
 	at := block + n.module
-	l := &MoE{name: at, norm: b.norm(block+b.names.mlpNorm, c.Hidden), rows: b.model.rows}
+	l := &MoE{name: at, norm: b.norm(block+b.names.mlpNorm, c.Hidden), rows: b.model.rows, drop: b.dropout(at, c.Dropout.Residual)}
 	l.router = Router{weight: b.terms(at+".gate", e.Count), gating: gatingOf(e)}
 	b.balance(l, at)
 	if e.SharedFFN > 0 {

@@ -24,7 +24,7 @@ func mixtures() []family {
 		{"deepseek", mixture(model.DeepseekV3, func(c *model.Config) {
 			c.Attention, c.Latent = model.Grouped, model.Latent{}
 			c.Experts.Groups, c.Experts.GroupsPerToken, c.Experts.SharedFFN = 4, 2, 4
-			c.Experts.Every, c.Experts.Scale = 2, 2.5
+			c.Experts.Every, c.Experts.Scale, c.Dropout.Residual = 2, 2.5, 0.2
 		})},
 	}
 	if racing {
