@@ -45,6 +45,7 @@ var layers = []layer{
 	// Program and Trace
 	{"schedule", "", "", pure},
 	{"trace", "", "", pure},
+	{"collective", "cluster unit", "", pure},
 
 	// what this computer is
 	{"machine", "unit", "github.com/klauspost/cpuid/v2", effects},
