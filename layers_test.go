@@ -75,6 +75,8 @@ var layers = []layer{
 	{"record", "comm mesh nn parallel plan schedule tensor", "", effects},
 	{"ledger", "mesh nn parallel plan record tensor unit", "", pure},
 	{"explain", "cluster comm mesh model nn parallel plan record schedule tensor unit", "", effects},
+	{"cost", "cluster collective mesh tensor unit", "", pure},
+	{"sim", "collective comm cost mesh model parallel plan record schedule tensor trace unit", "", pure},
 
 	// whole jobs
 	{
@@ -87,7 +89,7 @@ var layers = []layer{
 	// faces
 	{"cmd/carve/internal/terminal", "", "golang.org/x/term", effects},
 	{
-		"cmd/carve", "cluster cmd/carve/internal/terminal comm/flight explain internal/document ledger machine mesh model parallel plan tensor train unit verify",
+		"cmd/carve", "cluster cmd/carve/internal/terminal comm/flight cost explain internal/document ledger machine mesh model parallel plan record sim tensor trace train unit verify",
 		"github.com/spf13/cobra github.com/spf13/pflag", effects,
 	},
 
