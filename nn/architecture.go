@@ -181,7 +181,7 @@ func checkLayout(r *Rank, c model.Config, o Options) (faults []error) {
 	divides(c.FFN, "feed-forward features")
 	faults = append(faults, checkGathered(r.TensorKind, tp, c)...)
 	faults = append(faults, checkContext(r, c, o)...)
-	faults = append(faults, checkExperts(m, c.Experts, o.Experts)...)
+	faults = append(faults, checkExperts(r, c.Experts, o.Experts)...)
 	if c.Position == model.Learned && o.Sequence > c.Context {
 		faults = append(faults, fmt.Errorf("nn: sequence %d exceeds the %d learned positions; use at most %d", o.Sequence, c.Context, c.Context))
 	}

@@ -7,7 +7,8 @@
 //
 //	embedding    x = table[tokens]  (+ positions[0..S-1], GPT-2)
 //	block        x = x + out(attention(qkv(norm(x))))      [Attention]
-//	             x = x + down(act(up(norm(x))))            [FeedForward]
+//	             x = x + down(act(up(norm(x))))            [FeedForward], or
+//	             x = x + Σ gate_e·expert_e(norm(x))        [MoE]
 //	head         loss = Σ -ln softmax(W·norm(x))[target]   [Head]
 //
 // There is no tape: every [Layer] knows its backward and says what it keeps. What is cheap to compute again is not
@@ -84,6 +85,31 @@
 // Blocks that the mask hides from all of a rank's queries cost no work. They are merged in a fixed order, so that a run repeats
 // bit for bit, and ring and all-gather give the same bits in the forward. Sums of gradients are in full precision; under bf16
 // a merged result is rounded once a block.
+//
+// # The expert axis
+//
+// An expert is whole on one coordinate of EP, under its own name ([mesh.Only]); everything else is copied, and every rank
+// has its own samples. In a layer with experts ([MoE]) the N rows of a rank make A = N·k slots, one for each choice that is
+// carried out, sorted by expert; R slots arrive, about as many as leave when the load is even:
+//
+//	what        forward                            backward
+//	counts      all-to-all of E numbers            -
+//	gates       all-to-all-v of A numbers          all-to-all-v of R gradients
+//	rows        all-to-all-v, A·H out, R·H in      the same with gradients of results
+//	results     all-to-all-v, R·H out, A·H in      the same with gradients of rows
+//
+// The counts are waited for; of the rest, what the shared experts compute hides a part, and another micro-batch can hide all of
+// it: dispatch and combine are started and waited for, and a layer keeps nothing across a wait but in what it saves for
+// that micro-batch. Two goroutines of a rank, a forward and a backward, then need groups of their own ([Groups.Second]), because the
+// operations of one group take place in the order of issue on every rank. Two forwards at once, or two backwards, do not work.
+//
+// The tensor axis shares experts in one of two ways ([ExpertOptions]): each rank has a part of every expert and routes all
+// rows, as in a dense feed-forward, or each has whole experts and routes its share of the rows; with sequence parallelism
+// that is its block, and nothing is gathered but for shared experts. Either way what lies behind the router is linear in
+// the result's gradient, so that each rank's gradients are terms of sums over the axis without any further exchange.
+//
+// What would depend on the layout is taken by sequence: the capacity of an expert, and the loss that balances. Ranks that
+// share a sequence exchange counts ([sequences·E] numbers). A step ends with [Model.SettleExperts].
 //
 // # Failure
 //

@@ -105,6 +105,10 @@ func TestBuildRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	uneven, err := mesh.New(mesh.Degrees{mesh.TP: 2, mesh.EP: 3}, mesh.DefaultOrder())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name    string
 		config  model.Config
@@ -141,6 +145,17 @@ func TestBuildRefuses(t *testing.T) {
 		}},
 		{"uneven sequence", llama(), four, nn.Options{Sequence: 20}, []string{
 			"nn: sequence 20 does not split into the 8 zigzag pieces of context degree 4; use a multiple of 8",
+		}},
+		{"experts that do not divide", mixture(model.Qwen2MoE, func(c *model.Config) { c.Experts.SharedFFN = 9 }), uneven, nn.Options{
+			Experts: nn.ExpertOptions{Tensor: 3},
+		}, []string{
+			"nn: expert degree 3 does not divide 8 experts; use a divisor",
+			"nn: experts split 3 ways under tensor degree 2; use 1 or 2",
+			"nn: 3 ranks do not divide 8 features of an expert; use 1",
+			"nn: tensor degree 2 does not divide 9 features of shared experts; use a divisor",
+		}},
+		{"expert axis without experts", llama(), uneven, nn.Options{}, []string{
+			"nn: expert degree 3 for a model without experts; use 1",
 		}},
 		{"sequence beyond learned positions", gpt2(), mesh.Mesh{}, nn.Options{Sequence: 9}, []string{
 			"nn: sequence 9 exceeds the 8 learned positions; use at most 8",

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -62,13 +63,16 @@ func (o ExpertOptions) split(tp int) rowShare {
 }
 
 // checkExperts lists what does not fit the mesh.
-func checkExperts(m mesh.Mesh, e model.Experts, o ExpertOptions) (faults []error) {
-	ep, tp := m.Degree(mesh.EP), m.Degree(mesh.TP)
+func checkExperts(r *Rank, e model.Experts, o ExpertOptions) (faults []error) {
+	ep, tp := r.mesh().Degree(mesh.EP), r.mesh().Degree(mesh.TP)
 	if e.Count == 0 {
 		if ep > 1 {
 			faults = append(faults, fmt.Errorf("nn: expert degree %d for a model without experts; use 1", ep))
 		}
 		return faults
+	}
+	if r.gathered() {
+		faults = append(faults, errors.New("nn: the gathered tensor axis does not run experts; use megatron"))
 	}
 	if e.Count%ep != 0 {
 		faults = append(faults, fmt.Errorf("nn: expert degree %d does not divide %d experts; use a divisor", ep, e.Count))

@@ -10,6 +10,8 @@ import (
 	"carve/model"
 	"carve/nn"
 	"carve/tensor"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // overExperts runs work on two ranks of the expert axis behind slow links and returns how long one took: products and links
@@ -138,4 +140,28 @@ func TestExpertHotPath(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestExpertsOnMeta holds the peak of memory that the meta device counts to that of a run, to the byte, where every rank has
+// all experts: how many rows come from others only a run knows.
+func TestExpertsOnMeta(t *testing.T) {
+	if racing {
+		return
+	}
+	for _, f := range mixtures() {
+		for _, d := range []mesh.Degrees{{}, {mesh.DP: 2}, {mesh.TP: 2}, {mesh.CP: 2}} {
+			for _, split := range slices.Compact([]int{1, max(d[mesh.TP], 1)}) {
+				j := job{config: f.config, sequences: 4, length: 16}
+				j.options.Experts = nn.ExpertOptions{Balance: nn.ByLoss, Tensor: split}
+				l := layout{degrees: d, dtype: tensor.BF16}
+				for rank, want := range j.peaks(t, l) {
+					if diff := cmp.Diff(want, j.record(t, l, rank).peak); diff != "" {
+						t.Errorf("%s, %v, %d ranks an expert, rank %d: %s", f.name, l, split, rank, diff)
+					}
+				}
+			}
+		}
+	}
+	j := job{config: mixtures()[0].config, sequences: 4, length: 16}
+	j.record(t, layout{degrees: mesh.Degrees{mesh.EP: 2, mesh.TP: 2}, dtype: tensor.BF16}, 3) // runs at least
 }
