@@ -92,24 +92,25 @@ func TestMuonEqualsOneRank(t *testing.T) {
 
 // muonLayouts deal matrices out whole.
 func muonLayouts() []layout {
-	all := []layout{{dp: 2}, {dp: 4, micro: 3}, {dp: 2, state: optim.Options{Mode: optim.Server}}}
+	all := []layout{{dp: 2}, {dp: 4, micro: 3}, {dp: 2, state: optim.Options{Mode: optim.Server}}, {tp: 2}, {tp: 4, dp: 2}}
 	for stage := optim.ShardOptimizer; stage <= optim.ShardParameters; stage++ {
 		o := optim.Options{Stage: stage, Ownership: optim.WholeTensor, Prefetch: 1}
 		all = append(all, layout{dp: 3, micro: 2, state: o})
 		o.Hybrid = 2
 		all = append(all, layout{dp: 4, state: o})
+		all = append(all, layout{dp: 2, tp: 2, rows: true, micro: 2, state: o})
 	}
 	return all
 }
 
-func TestMuonRefusesSplitMatrices(t *testing.T) {
+func TestMuonRefusesRanges(t *testing.T) {
 	r, m := alone(t, tensor.FP32)
-	r.Groups.Tensor = comm.NewGroup("tensor", []int{0, 1}, 0, nil)
-	if _, err := optim.NewState(r, m, optim.Options{Algorithm: muon()}); err == nil || !strings.Contains(err.Error(), "use tp 1") {
-		t.Errorf("error %v does not name the remedy", err)
+	o := optim.Options{Algorithm: muon(), Stage: optim.ShardOptimizer}
+	if _, err := optim.NewState(r, m, o); err != nil {
+		t.Errorf("one rank has all of every range: %v", err)
 	}
-	r.Groups.Tensor = nil
-	_, err := optim.NewState(r, m, optim.Options{Algorithm: muon(), Stage: optim.ShardOptimizer})
+	r.Groups.Data = comm.NewGroup("data", []int{0, 1}, 0, nil)
+	_, err := optim.NewState(r, m, o)
 	if err == nil || !strings.Contains(err.Error(), "use ownership tensor") {
 		t.Errorf("error %v does not name the remedy", err)
 	}

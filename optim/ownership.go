@@ -108,17 +108,27 @@ func dealTensors(blocks []*block) {
 	}
 	slices.SortStableFunc(items, func(x, y item) int {
 		return cmp.Or(cmp.Compare(y.block.set, x.block.set), // what has no twins comes last
-			cmp.Compare(y.part.len(), x.part.len()), cmp.Compare(x.part.param.Name, y.part.param.Name))
+			cmp.Compare(y.part.size(), x.part.size()), cmp.Compare(x.part.param.Name, y.part.param.Name))
 	})
 	loads := loads{}
 	for _, i := range items {
 		l := loads.of(i.block)
 		i.part.owner = slices.Index(l, slices.Min(l))
-		l[i.part.owner] += i.part.len()
+		l[i.part.owner] += i.part.size()
 	}
 }
 
 func (p *part) len() int { return p.hi - p.lo }
+
+// size is the number of elements of the tensor that a part is, on all ranks of the tensor axis: they deal out alike,
+// whoever has a row more.
+func (p *part) size() int {
+	n := 1
+	for _, d := range p.param.Shape {
+		n *= d
+	}
+	return n
+}
 
 // loads are the elements that every rank of a family has been given, by the set of stages that share them.
 type loads map[load][]int

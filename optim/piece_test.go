@@ -107,7 +107,7 @@ func TestDealTensors(t *testing.T) {
 func tensors(f *family, set string, sizes []int) *block {
 	b := &block{family: f, set: set}
 	for i, n := range sizes {
-		b.params = append(b.params, &nn.Param{Name: string(rune('a' + i)), Region: mesh.Region{{Stop: n}}, Offset: b.hi})
+		b.params = append(b.params, &nn.Param{Name: string(rune('a' + i)), Shape: []int{n}, Region: mesh.Region{{Stop: n}}, Offset: b.hi})
 		b.hi += n
 	}
 	return b

@@ -1,7 +1,6 @@
 package parallel
 
 import (
-	"errors"
 	"fmt"
 
 	"carve/comm"
@@ -180,17 +179,7 @@ func (e *Engine) Data() int { return e.rank.Mesh.Index(e.end.Rank(), mesh.Sample
 func (e *Engine) Counts() bool { return e.rank.At[mesh.TP] == 0 && e.pipeline.hasHead() }
 
 // Check returns everything in a valid plan that the engine cannot run.
-func Check(p plan.Plan) error {
-	var faults []error
-	refuse := func(bad bool, what, remedy string) {
-		if bad {
-			faults = append(faults, fmt.Errorf("parallel: %s cannot be run; %s", what, remedy))
-		}
-	}
-	l := p.Layout
-	refuse(p.Optimizer.Name == plan.Muon && l.Degrees[mesh.TP] > 1, "optimizer muon needs whole matrices, which tp splits: it", "use adamw, or tp 1")
-	return errors.Join(append(faults, nn.Supports(p.Model.Config))...)
-}
+func Check(p plan.Plan) error { return nn.Supports(p.Model.Config) }
 
 // DType is the dtype of parameters, activations and gradients.
 func DType(p plan.Precision) tensor.DType {

@@ -181,6 +181,19 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
+// TestMuonLayouts holds whole and split matrices to one rank.
+func TestMuonLayouts(t *testing.T) {
+	muon := strings.Replace(small, "{name: adamw,", "{name: muon,", 1)
+	want := train(t, muon)
+	for _, layout := range []string{
+		"{dp: 2, tp: 2, zero: {stage: 0}}",
+		"{tp: 2, pp: 2, sequence_parallel: true, pipeline: {schedule: dualpipe}}",
+		"{dp: 2, tp: 2, zero: {stage: 3, ownership: tensor}}",
+	} {
+		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, muon+"layout: "+layout+"\n")) })
+	}
+}
+
 // TestTiedLayouts does the same where the head is the token table.
 func TestTiedLayouts(t *testing.T) {
 	tied := strings.Replace(small, "tie_embeddings: false", "tie_embeddings: true", 1)
