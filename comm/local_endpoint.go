@@ -44,8 +44,9 @@ func (e *localEndpoint) Group(name string, ranks []int) (*Group, error) {
 	if e.groups[name] == nil {
 		e.groups[name] = m
 		e.joined = append(e.joined, m)
+		m.handle = NewGroup(name, ranks, m.at, m)
 	}
-	return NewGroup(name, ranks, m.at, m), nil
+	return m.handle, nil
 }
 
 // checkRanks checks the arguments of Group for every engine.

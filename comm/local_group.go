@@ -48,6 +48,7 @@ type localMember struct {
 
 	group    *localGroup
 	endpoint *localEndpoint
+	handle   *Group           // what the endpoint returns
 	at       int              // position
 	rank     int              // in the world
 	seq      uint64           // number of the operation

@@ -181,3 +181,27 @@ func TestMetaRefuses(t *testing.T) {
 		t.Errorf("after a failure: %v", err)
 	}
 }
+
+// TestSameGroup holds every endpoint to one handle for a group: who compares groups, to join what goes over the same one,
+// counts on it.
+func TestSameGroup(t *testing.T) {
+	world := comm.NewLocal(2, comm.LocalOptions{})
+	defer world.Close()
+	meta, err := comm.NewMeta(0, 2, comm.MetaOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := world.Rank(0)
+	for name, e := range map[string]comm.Endpoint{
+		"local": local, "observed": comm.Observe(local, comm.ObserveOptions{}), "meta": meta,
+		"twice observed": comm.Observe(comm.Observe(local, comm.ObserveOptions{}), comm.ObserveOptions{}),
+	} {
+		one, err := e.Group("pair", []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if two, err := e.Group("pair", []int{0, 1}); err != nil || one != two {
+			t.Errorf("%s: asked again, another group: %v", name, err)
+		}
+	}
+}

@@ -58,12 +58,13 @@ func (o *Observed) Group(name string, ranks []int) (*Group, error) {
 	defer o.mu.Unlock()
 	for _, c := range o.carriers {
 		if c.group.Name() == name {
-			return g.With(c), nil
+			return c.handle, nil
 		}
 	}
 	c := newObservedCarrier(o, g)
 	o.carriers = append(o.carriers, c)
-	return g.With(c), nil
+	c.handle = g.With(c)
+	return c.handle, nil
 }
 
 // Costs lists what was called, by group in the order of their making and by operation. Started operations
@@ -98,9 +99,10 @@ type tally struct {
 
 // observedCarrier measures the calls of one group.
 type observedCarrier struct {
-	owner *Observed
-	group *Group
-	lines *traceLines // nil without a trace
+	owner  *Observed
+	group  *Group
+	handle *Group      // what the endpoint returns
+	lines  *traceLines // nil without a trace
 
 	mu      sync.Mutex // guards what follows
 	tallies [numOps]tally

@@ -4,9 +4,10 @@ import "runtime"
 
 // watchedCarrier records the calls of one rank in one group.
 type watchedCarrier struct {
-	rank  *watched
-	group *Group
-	index int // among the rank's carriers
+	rank   *watched
+	group  *Group
+	handle *Group // what the endpoint returns
+	index  int    // among the rank's carriers
 
 	// Guarded by the rank's mutex:
 	collectives    int   // issued

@@ -54,12 +54,13 @@ func (r *watched) Group(name string, ranks []int) (*Group, error) {
 	defer r.mu.Unlock()
 	for _, c := range r.carriers {
 		if c.group.Name() == name {
-			return g.With(c), nil
+			return c.handle, nil
 		}
 	}
 	c := &watchedCarrier{rank: r, group: g, index: len(r.carriers), sent: make([]int, g.Size()), received: make([]int, g.Size())}
 	r.carriers = append(r.carriers, c)
-	return g.With(c), nil
+	c.handle = g.With(c)
+	return c.handle, nil
 }
 
 // Close implements [Endpoint].

@@ -28,8 +28,8 @@ func (s *State) planReductions() {
 	}
 	slices.SortStableFunc(twins, func(a, b *block) int { return cmp.Compare(a.unit.Name, b.unit.Name) })
 	var sums []transfer
-	for _, b := range twins { // in the same order on all of them
-		sums = s.amongOwners(sums, b, b.twins)
+	for _, b := range twins { // in the same order on all of them; neighbours here may not be neighbours there
+		sums = append(sums, s.amongOwners(nil, b, b.twins)...)
 	}
 	s.twins = newConvoy(sums)
 	for _, h := range s.homes {

@@ -35,23 +35,26 @@ func (l *pipeline) receive(g *comm.Group, a schedule.Action) (*tensor.Tensor, co
 	return t, g.RecvStart(t, a.Peer)
 }
 
-// send starts to send a tensor, and takes it over.
-func (l *pipeline) send(g *comm.Group, t *tensor.Tensor, peer int) {
-	l.reap()
-	l.sends = append(l.sends, sending{t, g.SendStart(t, peer)})
+// send starts to send a tensor, and takes it over. Action i is the send.
+func (l *pipeline) send(i int, g *comm.Group, t *tensor.Tensor, peer int) {
+	l.sends = append(l.sends, sending{t, g.SendStart(t, peer), l.taken[i]})
 }
 
-// reap frees what the neighbours have taken.
-func (l *pipeline) reap() {
+// reap frees the messages of which action i, which has run, tells that the neighbours have taken them. It waits for nobody. Those
+// that were taken earlier stay until then, so that the memory of a rank does not depend on timing.
+func (l *pipeline) reap(i int) (err error) {
 	kept := l.sends[:0]
 	for _, s := range l.sends {
-		if s.work.Done() && s.work.Wait() == nil {
-			s.t.Free()
-		} else {
+		if s.until > i || err != nil {
 			kept = append(kept, s)
+			continue
+		}
+		if err = s.work.Wait(); err == nil {
+			s.t.Free()
 		}
 	}
 	l.sends = kept
+	return err
 }
 
 // drain waits until the neighbours have taken everything.

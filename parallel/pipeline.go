@@ -18,6 +18,7 @@ type pipeline struct {
 	at      int // this rank's coordinate on the pipeline axis
 	actions []schedule.Action
 	final   []int // by chunk: index of the action that completes its gradients
+	taken   []int // by action: of a send, the index of the action that tells that it was received
 
 	// second has the groups of the backward of a pair, which runs in a goroutine of its own; nil where the halves of a pair
 	// have no communication to hide behind each other.
@@ -44,8 +45,9 @@ type flight struct {
 
 // sending is a message that the neighbour may not have taken yet.
 type sending struct {
-	t    *tensor.Tensor
-	work comm.Work
+	t     *tensor.Tensor
+	work  comm.Work
+	until int // index of the action that tells that it was taken
 }
 
 // Program is the schedule of a plan's pipelines.
@@ -72,6 +74,7 @@ func newPipeline(e *Engine) (*pipeline, error) {
 		return nil, err
 	}
 	l := &pipeline{engine: e, at: e.rank.At[mesh.PP], actions: program.Ranks[e.rank.At[mesh.PP]]}
+	l.taken = schedule.Taken(program)[l.at]
 	if l.route, err = program.Route(); err != nil {
 		return nil, err
 	}
@@ -178,7 +181,11 @@ func (l *pipeline) run(r *nn.Rank, listener nn.Ready) error {
 	l.rank, l.listener, l.posted = r, listener, 0
 	for i, a := range l.actions {
 		l.engine.options.Act(a)
-		if err := l.act(i, a); err != nil {
+		err := l.act(i, a)
+		if err == nil && a.Op.Communicates() {
+			err = l.reap(i)
+		}
+		if err != nil {
 			return fmt.Errorf("parallel: %v of pipeline rank %d: %w", a, l.at, err)
 		}
 	}
@@ -201,11 +208,11 @@ func (l *pipeline) act(i int, a schedule.Action) error {
 		return l.pair(a, l.ready(i, a.With.Chunk))
 	case schedule.SendActivation:
 		f := l.flight(a)
-		l.send(l.activations, f.y, a.Peer)
+		l.send(i, l.activations, f.y, a.Peer)
 		f.y = nil
 	case schedule.SendGradient:
 		f := l.flight(a)
-		l.send(l.gradients, f.dx, a.Peer)
+		l.send(i, l.gradients, f.dx, a.Peer)
 		f.dx = nil
 	case schedule.RecvActivation:
 		l.post(i) // in case the list begins with it
