@@ -99,11 +99,15 @@ func everyThird(layouts []layout, i int) (some []layout) {
 	return some
 }
 
-// TestExpertsOfUnevenBlocks splits 5 rows over 2 ranks.
+// TestExpertsOfUnevenBlocks splits 5 rows over 2 ranks, and then 1, so that ranks and many experts have none.
 func TestExpertsOfUnevenBlocks(t *testing.T) {
+	l := layout{degrees: mesh.Degrees{mesh.TP: 2, mesh.EP: 2}, dtype: tensor.FP64}
 	for _, f := range mixtures() {
-		j := job{config: f.config, sequences: 2, length: 5}
-		j.compareSplits(t, []layout{inBlocks(layout{degrees: mesh.Degrees{mesh.TP: 2, mesh.EP: 2}, dtype: tensor.FP64})})
+		for _, length := range []int{5, 1} {
+			j := job{config: f.config, sequences: 2, length: length}
+			j.options.Experts = nn.ExpertOptions{Capacity: 1, Balance: nn.ByLoss}
+			j.compareSplits(t, []layout{l, inBlocks(l)})
+		}
 	}
 }
 

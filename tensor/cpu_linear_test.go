@@ -77,3 +77,19 @@ func TestMatMul(t *testing.T) {
 	}})
 	testCases(t, cases)
 }
+
+// TestMatMulOfNothing wants the product over no rows to be zero, whatever the device computed before.
+func TestMatMulOfNothing(t *testing.T) {
+	for _, d := range []DType{FP32, BF16, FP64} {
+		k := newKit(d, 1)
+		k.dev.MatMul(MatMul{C: k.random(7, 5), A: k.random(9, 7), B: k.random(9, 5), TransA: true}) // leaves sums in the workspace
+		c := k.random(16, 16)
+		k.dev.MatMul(MatMul{C: c, A: k.random(0, 16), B: k.random(0, 16), TransA: true})
+		for i, v := range values(c) {
+			if v != 0 {
+				t.Errorf("%v: element %d is %v", d, i, v)
+			}
+		}
+		k.close()
+	}
+}

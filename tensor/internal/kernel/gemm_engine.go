@@ -76,10 +76,11 @@ type engines struct {
 	pairs          bool // products of two bf16 operands use bf16
 }
 
-// of chooses the engine for a product.
-func (s *engines) of(a, b *Mat) *engine {
+// of chooses the engine for a product. Operands without elements may have no dtype; the result has.
+func (s *engines) of(g *Gemm) *engine {
+	a, b := &g.A, &g.B
 	switch {
-	case a.F64 != nil || b.F64 != nil:
+	case a.F64 != nil || b.F64 != nil || g.C.F64 != nil:
 		return &s.f64
 	case s.pairs && a.BF16 != nil && b.BF16 != nil:
 		return &s.bf16

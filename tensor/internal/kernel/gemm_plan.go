@@ -18,7 +18,7 @@ type localSpace struct{ b, acc, tile unsafe.Pointer }
 
 // begin plans the product.
 func (j *gemmJob) begin(g *Gemm, s *engines, threads int) {
-	e := s.of(&g.A, &g.B)
+	e := s.of(g)
 	j.g, j.e, j.alpha = *g, e, scale(g.Alpha)
 	j.units = ceil(g.K, e.per)
 	j.a = e.source(&g.A, g.K, g.A.Trans)
