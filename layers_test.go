@@ -56,7 +56,7 @@ var layers = []layer{
 
 	// collectives
 	{"comm/flight", "", "", pure},
-	{"comm", "comm/flight tensor trace unit", "", effects},
+	{"comm", "cluster collective comm/flight tensor trace unit", "", effects},
 	{"comm/commtest", "comm tensor", "pgregory.net/rapid", effects},
 
 	// parallel layers, optimizers
