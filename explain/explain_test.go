@@ -256,7 +256,14 @@ func TestSVG(t *testing.T) {
 
 // TestRefused holds that a plan nobody runs is an error.
 func TestRefused(t *testing.T) {
-	if _, err := Explain(load(t, base+"layout: {tp: 2}\noptimizer: {name: muon}\n")); err == nil {
-		t.Error("muon over a split matrix")
+	_, err := Explain(load(t, `
+version: 1
+model: deepseek-v2-lite
+workload: {sequence: 4096, global_batch: 16, steps: 1}
+cluster: {preset: dgx-h100, nodes: 1}
+layout: {dp: 8}
+`))
+	if err == nil {
+		t.Error("latent attention is explained")
 	}
 }

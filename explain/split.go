@@ -64,8 +64,8 @@ func learnSplits(p plan.Plan) (splits, error) {
 }
 
 // of is how a class of activations lies.
-func (s *splits) of(k classKey) (fact, bool) {
-	i := slices.Index(s.local, keptTensor{k.owner, k.dtype, k.dims})
+func (s *splits) of(c *class) (fact, bool) {
+	i := slices.Index(s.local, keptTensor{c.owner, c.dtype, c.dims})
 	if i < 0 {
 		return fact{}, false
 	}
@@ -115,7 +115,7 @@ func (k *keeper) Took(m record.Moment, a tensor.Allocation) {
 // Gave implements [record.Sink].
 func (k *keeper) Gave(m record.Moment, a tensor.Allocation) {
 	if i, ok := k.at[a.Number]; ok {
-		k.kept[i] = k.living[a.Number].until(m) == kept
+		k.kept[i] = k.living[a.Number].until(k.stamp(m)) == kept
 	}
 	k.watch.Gave(m, a)
 }

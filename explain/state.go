@@ -132,9 +132,9 @@ func (e *explainer) flat(w *watch) (out []State) {
 				Kind: c.String(), Name: names[c], DType: d.String(), Split: e.flatSplit(c), Replication: e.flatReplication(c), Lifetime: lasting.String(),
 			}
 			for _, k := range w.first {
-				if k.category == c && k.dtype == d && w.classes[k].lifetime == lasting {
-					s.Count += w.classes[k].most
-					s.Bytes += w.classes[k].mostBytes
+				if k.category == c && k.dtype == d && k.lifetime == lasting {
+					s.Count += k.most
+					s.Bytes += k.mostBytes
 				}
 			}
 			if s.Count > 0 {
@@ -153,29 +153,29 @@ func (s *State) isFlat() bool { return s.Split != "" && s.Lifetime == lasting.St
 // allocations lists the other classes of a rank that take memory.
 func (e *explainer) allocations(w *watch) (out []State) {
 	for _, k := range w.first {
-		if k.born == "building" && w.classes[k].lifetime != lasting {
+		if k.born == building && k.lifetime != lasting {
 			continue // gone before the first step
 		}
 		switch k.category {
 		case tensor.Parameter, tensor.Gradient, tensor.Optimizer:
-			if w.classes[k].lifetime == lasting {
+			if k.lifetime == lasting {
 				continue
 			}
 		case tensor.Activation, tensor.Communication, tensor.Workspace, tensor.KVCache:
 		}
-		out = append(out, e.allocated(k, w.classes[k]))
+		out = append(out, e.allocated(k))
 	}
 	return out
 }
 
 // allocated is a class of tensors that take memory.
-func (e *explainer) allocated(k classKey, c *class) State {
+func (e *explainer) allocated(c *class) State {
 	s := State{
-		Kind: k.category.String(), Name: cmp.Or(k.owner, "buffers of the engine"), DType: k.dtype.String(), Local: dimsOf(k.dims),
+		Kind: c.category.String(), Name: cmp.Or(c.owner, "buffers of the engine"), DType: c.dtype.String(), Local: dimsOf(c.dims),
 		Count: c.most, Bytes: c.mostBytes, Lifetime: c.lifetime.String(),
 	}
 	s.Shape = s.Local
-	if f, ok := e.split.of(k); ok && c.lifetime == kept && k.category == tensor.Activation {
+	if f, ok := e.split.of(c); ok && c.lifetime == kept && c.category == tensor.Activation {
 		s.Shape, s.Split = f.shape, f.spec.String()
 		s.Replication = 1
 		for _, a := range []mesh.Axis{mesh.TP, mesh.CP} {

@@ -8,6 +8,7 @@ import (
 	"carve/comm"
 	"carve/parallel"
 	"carve/record"
+	"carve/schedule"
 	"carve/tensor"
 	"carve/unit"
 )
@@ -18,11 +19,34 @@ type watch struct {
 	flows   map[flowKey]*tally
 	order   []flowKey // in the order of the first issue
 	classes map[classKey]*class
-	first   []classKey // in the order of the first allocation
+	first   []*class // in the order of the first allocation
 	living  map[int]life
-	phases  []string // by allocation, from number 1
+	phases  []phase // by allocation, from number 1
 	pending map[transferKey]flowKey
 	names   map[string]string // class of every owner seen
+	owners  map[string]int    // number of every class of owners
+
+	action schedule.Action // the last one seen, and how many there were
+	count  int
+}
+
+// phase is a phase of the step, or the building before it.
+type phase uint8
+
+const building phase = 255
+
+func phaseOf(m record.Moment) phase {
+	if m.Step == record.Building {
+		return building
+	}
+	return phase(m.Phase)
+}
+
+func (p phase) String() string {
+	if p == building {
+		return "building"
+	}
+	return parallel.Phase(p).String()
 }
 
 // flowKey is what makes communication of one kind.
@@ -52,14 +76,16 @@ type tally struct {
 // classKey is what makes tensors of one class.
 type classKey struct {
 	category tensor.Category
-	owner    string
 	dtype    tensor.DType
+	born     phase
+	owner    int // number
 	dims     [tensor.MaxDims]int
-	born     string // phase
 }
 
 // class is the tensors of one kind.
 type class struct {
+	classKey
+	owner            string
 	lifetime         lifetime
 	live, most       int // tensors at once
 	bytes, mostBytes unit.Bytes
@@ -67,8 +93,14 @@ type class struct {
 
 // life is a tensor in use.
 type life struct {
-	key  classKey
-	born record.Moment
+	class *class
+	born  stamp
+}
+
+// stamp is a moment as far as lifetimes go.
+type stamp struct {
+	phase  phase
+	action int // number of the schedule's action
 }
 
 // lifetime is how long a tensor lives; of a class, the longest of its tensors.
@@ -98,7 +130,7 @@ func (l lifetime) String() string {
 func newWatch() *watch {
 	return &watch{
 		flows: map[flowKey]*tally{}, classes: map[classKey]*class{}, living: map[int]life{},
-		pending: map[transferKey]flowKey{}, names: map[string]string{},
+		pending: map[transferKey]flowKey{}, names: map[string]string{}, owners: map[string]int{},
 	}
 }
 
@@ -107,7 +139,7 @@ func (w *watch) Issue(m record.Moment, t comm.Transfer) {
 	if m.Step == record.Building {
 		return
 	}
-	k := flowKey{group: t.Group, op: t.Op, dtype: t.DType, phase: phaseName(m), module: w.module(m)}
+	k := flowKey{group: t.Group, op: t.Op, dtype: t.DType, phase: phaseOf(m).String(), module: w.module(m)}
 	w.pending[transferKey{t.Group, t.Number}] = k
 	if w.flows[k] == nil {
 		w.flows[k] = &tally{least: t.Bytes}
@@ -136,51 +168,80 @@ func (w *watch) Wait(_ record.Moment, t comm.Transfer) {
 
 // Took implements [record.Sink].
 func (w *watch) Took(m record.Moment, a tensor.Allocation) {
-	phase := phaseName(m)
-	w.phases = append(w.phases, phase)
-	k := classKey{category: a.Category, owner: w.class(a.Owner), dtype: a.DType, dims: a.Dims, born: phase}
-	if m.Step != record.Building && (a.Category == tensor.Parameter || a.Category == tensor.Gradient) {
-		k.owner = "units in use" // gathered or reduced, whatever the layers do meanwhile
-	}
-	c := w.classes[k]
-	if c == nil {
-		c = &class{}
-		w.classes[k] = c
-		w.first = append(w.first, k)
-	}
+	now := w.stamp(m)
+	w.phases = append(w.phases, now.phase)
+	c := w.classAt(a, now.phase)
 	c.live++
 	c.bytes += a.Bytes
 	c.most, c.mostBytes = max(c.most, c.live), max(c.mostBytes, c.bytes)
-	w.living[a.Number] = life{k, m}
+	w.living[a.Number] = life{c, now}
+}
+
+// classAt is the class of a new tensor.
+func (w *watch) classAt(a tensor.Allocation, born phase) *class {
+	owner := w.class(a.Owner)
+	if born != building && (a.Category == tensor.Parameter || a.Category == tensor.Gradient) {
+		owner = "units in use" // gathered or reduced, whatever the layers do meanwhile
+	}
+	number, ok := w.owners[owner]
+	if !ok {
+		number = len(w.owners)
+		w.owners[owner] = number
+	}
+	k := classKey{a.Category, a.DType, born, number, a.Dims}
+	c := w.classes[k]
+	if c == nil {
+		c = &class{classKey: k, owner: owner}
+		w.classes[k] = c
+		w.first = append(w.first, c)
+	}
+	return c
+}
+
+// stamp is the moment as far as lifetimes go.
+func (w *watch) stamp(m record.Moment) stamp {
+	if m.Action != w.action {
+		w.action = m.Action
+		w.count++
+	}
+	return stamp{phaseOf(m), w.count}
 }
 
 // Gave implements [record.Sink].
 func (w *watch) Gave(m record.Moment, a tensor.Allocation) {
 	l := w.living[a.Number]
 	delete(w.living, a.Number)
-	c := w.classes[l.key]
-	c.live--
-	c.bytes -= a.Bytes
-	c.lifetime = max(c.lifetime, l.until(m))
+	l.class.live--
+	l.class.bytes -= a.Bytes
+	l.class.lifetime = max(l.class.lifetime, l.until(w.stamp(m)))
 }
 
 // until is how long a tensor has lived that dies now.
-func (l life) until(m record.Moment) lifetime {
+func (l life) until(now stamp) lifetime {
 	switch {
-	case l.born.Step == record.Building && m.Step != record.Building:
+	case l.born.phase == building && now.phase != building:
 		return lasting
-	case l.born.Step == m.Step && l.born.Action == m.Action && l.born.Phase == m.Phase:
+	case l.born == now:
 		return transient
-	case l.born.Phase == parallel.Forward && (m.Phase == parallel.Backward || m.Phase == parallel.WeightGradient):
+	case l.born.makes() && now.ends() && l.born.action != now.action:
 		return kept
 	}
 	return crossing
 }
 
+// makes and ends tell whether a forward, or a backward, may run: both in a pair.
+func (s stamp) makes() bool {
+	return s.phase == phase(parallel.Forward) || s.phase == phase(parallel.Both)
+}
+
+func (s stamp) ends() bool {
+	return s.phase == phase(parallel.Backward) || s.phase == phase(parallel.WeightGradient) || s.phase == phase(parallel.Both)
+}
+
 // end closes the account: what lives now lives as long as the run.
 func (w *watch) end() {
 	for _, l := range w.living {
-		w.classes[l.key].lifetime = lasting
+		l.class.lifetime = lasting
 	}
 }
 
@@ -189,21 +250,13 @@ func (w *watch) phaseOf(number int) string {
 	if number < 1 || number > len(w.phases) {
 		return ""
 	}
-	return w.phases[number-1]
-}
-
-// phaseName is the name of a moment's phase.
-func phaseName(m record.Moment) string {
-	if m.Step == record.Building {
-		return "building"
-	}
-	return m.Phase.String()
+	return w.phases[number-1].String()
 }
 
 // module is what the rank's layers are doing; nothing outside of forward and backward.
 func (w *watch) module(m record.Moment) string {
 	switch m.Phase {
-	case parallel.Forward, parallel.Backward, parallel.WeightGradient:
+	case parallel.Forward, parallel.Backward, parallel.WeightGradient, parallel.Both:
 		return w.class(m.Owner)
 	case parallel.Receiving, parallel.Sending, parallel.Reducing, parallel.Norming, parallel.Updating:
 	}
