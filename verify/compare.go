@@ -9,6 +9,7 @@ import (
 	"carve/mesh"
 	"carve/parallel"
 	"carve/plan"
+	"carve/schedule"
 )
 
 // Names of what is compared beside parameters.
@@ -19,14 +20,17 @@ const (
 
 // comparison holds every rank of a layout to the reference. It is the visitor of the layout's run.
 type comparison struct {
-	plan  plan.Plan
-	ref   *reference
-	bound float64
-	ranks []rankComparison
+	plan    plan.Plan
+	ref     *reference
+	bound   float64
+	program *schedule.Program
+	ranks   []rankComparison
 
 	mu     sync.Mutex      // guards what follows
 	held   map[key][]bool  // elements that some rank holds
 	shared map[string]bool // parameters whose gradients have terms on the tensor axis
+	// holders are the pipeline coordinates that hold a parameter, by pipe.
+	holders map[string]map[int]int
 }
 
 // rankComparison is what one rank found; its goroutine alone uses it.
@@ -49,8 +53,8 @@ type key struct {
 	name string
 }
 
-func newComparison(p plan.Plan, ref *reference, o Options) *comparison {
-	c := &comparison{plan: p, ref: ref, bound: o.Tolerance, ranks: make([]rankComparison, p.Layout.World()), held: map[key][]bool{}, shared: map[string]bool{}}
+func newComparison(p plan.Plan, program *schedule.Program, ref *reference, o Options) *comparison {
+	c := &comparison{plan: p, program: program, ref: ref, bound: o.Tolerance, ranks: make([]rankComparison, p.Layout.World()), held: map[key][]bool{}, shared: map[string]bool{}, holders: map[string]map[int]int{}}
 	for i := range c.ranks {
 		c.ranks[i] = rankComparison{worst: map[key]Row{}, got: map[key][]block{}, loss: make([]float64, o.Steps)}
 	}
@@ -60,8 +64,17 @@ func newComparison(p plan.Plan, ref *reference, o Options) *comparison {
 func (c *comparison) began(e *parallel.Engine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range e.Model().Params() {
-		c.shared[p.Name] = p.Terms.Has(mesh.TP)
+	at := e.Rank().At[mesh.PP]
+	for i, chunk := range e.Model().Chunks {
+		for _, u := range chunk.Units {
+			for _, p := range u.Params {
+				c.shared[p.Name] = p.Terms.Has(mesh.TP)
+				if c.holders[p.Name] == nil {
+					c.holders[p.Name] = map[int]int{}
+				}
+				c.holders[p.Name][c.program.Stages[at][i].Pipe] = at
+			}
+		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"carve/mesh"
-	"carve/parallel"
 )
 
 // Diagnosis is what the evidence of a failed proof points at.
@@ -27,7 +26,7 @@ type inquiry struct {
 	proof *proofRun
 	mesh  mesh.Mesh
 	step  int
-	terms []term // of gradients in the step; nil before they are needed
+	terms []term // of gradients in the step
 }
 
 // diagnose explains what is bad. The rows are those of the first bad step, in order.
@@ -39,10 +38,16 @@ func (q *inquiry) diagnose(ctx context.Context, bad []Row) (Diagnosis, error) {
 	if slices.ContainsFunc(bad, func(r Row) bool { return math.IsInf(r.Error, 1) && r.Rank < 0 }) {
 		return Diagnosis{NoFault, -1, "no rank holds all of the tensor: the layout lost a part of the model"}, nil
 	}
-	fits, err := q.fits(ctx, bad)
-	if err != nil {
-		return Diagnosis{}, err
+	var err error
+	if q.terms, err = findTerms(ctx, q.plan, q.proof.samples, q.ref, q.step); err != nil {
+		return Diagnosis{}, fmt.Errorf("verify: looking for the terms of the gradient: %w", err)
 	}
+	if bad[0].Kind == Loss {
+		if d, ok := q.lost(); ok {
+			return d, nil
+		}
+	}
+	fits := q.fits(bad)
 	if d, ok := q.sums(fits); ok {
 		return d, nil
 	}
@@ -63,9 +68,8 @@ func (q *inquiry) parameter(bad []Row) Diagnosis {
 		}
 		unchanged := true
 		for _, b := range q.ranks[r.Rank].got[key{Parameter, r.Name}] {
-			for i, v := range before.part(b.region) {
-				unchanged = unchanged && math.Abs(v-b.data[i]) <= q.bound*before.scale
-			}
+			right := differs(b.data, q.ref.moments[q.step].params[r.Name].part(b.region)) <= q.bound*before.scale
+			unchanged = unchanged && (right || differs(b.data, before.part(b.region)) <= q.bound*before.scale)
 		}
 		if unchanged {
 			stale = append(stale, r.Rank)
@@ -84,6 +88,14 @@ func (q *inquiry) parameter(bad []Row) Diagnosis {
 	return Diagnosis{NoFault, other[0], fmt.Sprintf("the gradient of %s is right and its update on rank %d is not: the optimizer's state, rate, clipping or decay differs", first.Name, other[0])}
 }
 
+// differs is the largest difference of two lists.
+func differs(a, b []float64) (worst float64) {
+	for i, v := range a {
+		worst = max(worst, finite(math.Abs(v-b[i])))
+	}
+	return worst
+}
+
 // fit is what a rank's gradient consists of: the factor of every term.
 type fit struct {
 	rank    int
@@ -97,16 +109,11 @@ const enough = 4
 
 // fits explains, on every rank with bad gradients, one of them as a sum of terms with factors. Ranks whose gradient is no such
 // sum are left out.
-func (q *inquiry) fits(ctx context.Context, bad []Row) (fits []fit, err error) {
+func (q *inquiry) fits(bad []Row) (fits []fit) {
 	tried := map[int]int{}
 	for _, r := range bad {
 		if r.Kind != Gradient || r.Name == normName || tried[r.Rank] == enough {
 			continue
-		}
-		if q.terms == nil {
-			if q.terms, err = findTerms(ctx, q.plan, q.proof.samples, q.ref, q.step); err != nil {
-				return nil, fmt.Errorf("verify: looking for the terms of the gradient: %w", err)
-			}
 		}
 		tried[r.Rank]++
 		blocks := q.ranks[r.Rank].got[key{Gradient, r.Name}]
@@ -115,7 +122,7 @@ func (q *inquiry) fits(ctx context.Context, bad []Row) (fits []fit, err error) {
 			fits = append(fits, fit{r.Rank, r.Name, q.ref.axes[r.Name], factors})
 		}
 	}
-	return fits, nil
+	return fits
 }
 
 // explained is how much of a tensor's scale a sum of terms may leave, and how near to a whole number a factor is.
@@ -157,7 +164,7 @@ func (q *inquiry) factors(rank int, name string, blocks []block) ([]float64, boo
 func (q *inquiry) joined(rank int, name string, columns [][]float64) (sums [][]float64, of []int) {
 	place := map[int]int{}
 	for i, t := range q.terms {
-		member := t.memberOf(q.mesh, rank, q.ref.axes[name])
+		member := q.member(t, rank, name, q.ref.axes[name])
 		at, ok := place[member]
 		if !ok {
 			at = len(sums)
@@ -191,9 +198,6 @@ func (q *inquiry) sums(fits []fit) (Diagnosis, bool) {
 	if !factor(k, 0) {
 		return q.repeated(first, wrong, k), true
 	}
-	if d, ok := q.lost(first, wrong); ok {
-		return d, true
-	}
 	return q.lacking(fits), true
 }
 
@@ -210,58 +214,59 @@ func (f fit) other(n float64) (list []int) {
 // members are the ranks whose terms the listed ones are, in the group that sums the gradient of the fit.
 func (q *inquiry) members(f fit, terms []int) (ranks []int) {
 	for _, i := range terms {
-		ranks = append(ranks, q.terms[i].memberOf(q.mesh, f.rank, f.axes))
+		ranks = append(ranks, q.member(q.terms[i], f.rank, f.name, f.axes))
 	}
 	slices.Sort(ranks)
 	return slices.Compact(ranks)
 }
 
-// group names the sum of a fit.
-func (q *inquiry) group(f fit) string {
+// group names the sum of a fit that a rank takes part in.
+func (q *inquiry) group(f fit, rank int) string {
 	name := "data"
 	if f.axes == mesh.ExpertData {
 		name = "expert-data"
 	}
-	return fmt.Sprintf("the sum of gradients over group %s %v", name, q.mesh.Group(f.rank, f.axes))
+	return fmt.Sprintf("the sum of gradients over group %s %v", name, q.mesh.Group(rank, f.axes))
 }
 
 // repeated explains terms that are there k times.
 func (q *inquiry) repeated(f fit, wrong []int, k float64) Diagnosis {
 	if len(f.other(k)) == 0 {
 		return Diagnosis{DoubledReduction, f.rank, fmt.Sprintf("doubled reduction: the gradient of %s on rank %d is %.6g times what it should be: %s ran more than once, or its scale is wrong",
-			f.name, f.rank, k, q.group(f))}
+			f.name, f.rank, k, q.group(f, f.rank))}
 	}
 	ranks := q.members(f, wrong)
-	return Diagnosis{DoubledReduction, ranks[0], fmt.Sprintf("doubled reduction: the term of rank %s is %.6g times in %s", numbers(ranks), k, q.group(f))}
+	return Diagnosis{DoubledReduction, ranks[0], fmt.Sprintf("doubled reduction: the term of rank %s is %.6g times in %s", numbers(ranks), k, q.group(f, ranks[0]))}
 }
 
-// lost explains missing terms whose losses are missing as well: those micro-batches were not run.
-func (q *inquiry) lost(f fit, missing []int) (Diagnosis, bool) {
-	missing = q.whole(f, missing)
+// lost explains a wrong loss by a micro-batch whose loss is missing in that of its data rank, to the digits that sums leave.
+func (q *inquiry) lost() (Diagnosis, bool) {
 	for data := range q.plan.Layout.DataParallel() {
-		if math.Abs(q.lossOf(data)-q.expected(data, missing)) > explained*math.Abs(q.ref.moments[q.step].loss) {
-			return Diagnosis{}, false
+		short := q.expected(data, -1) - q.lossOf(data)
+		if math.Abs(short) <= explained*q.expected(data, -1) {
+			continue
+		}
+		for micro := range q.plan.MicroBatches() {
+			one := q.expected(data, micro)
+			if math.Abs(short-one) > explained*one {
+				continue
+			}
+			rank := q.rankOf(data)
+			return Diagnosis{LostMicroBatch, rank, fmt.Sprintf("lost micro-batch: the loss of micro-batch %d of data rank %d (rank %d), and what it adds to gradients, is missing",
+				micro, data, rank)}, true
 		}
 	}
-	t := q.terms[missing[0]]
-	if q.expected(t.data, missing) == q.expected(t.data, nil) {
-		return Diagnosis{}, false // no loss is missing
-	}
-	rank := t.memberOf(q.mesh, f.rank, mesh.DenseData)
-	return Diagnosis{LostMicroBatch, rank, fmt.Sprintf("lost micro-batch: micro-batch %d of data rank %d (rank %d) is missing in the loss and in every gradient",
-		t.micro, t.data, rank)}, true
+	return Diagnosis{}, false
 }
 
-// whole adds to the listed terms those of the same micro-batches that no number tells anything of.
-func (q *inquiry) whole(f fit, terms []int) []int {
-	out := slices.Clone(terms)
-	for i, t := range q.terms {
-		unseen := math.IsNaN(f.factors[i])
-		if unseen && slices.ContainsFunc(terms, func(j int) bool { return q.terms[j].data == t.data && q.terms[j].micro == t.micro }) {
-			out = append(out, i)
+// rankOf is the first rank of a data rank.
+func (q *inquiry) rankOf(data int) int {
+	for rank := range q.mesh.World() {
+		if q.mesh.Index(rank, mesh.Samples) == data {
+			return rank
 		}
 	}
-	return out
+	return -1
 }
 
 // lossOf is the loss that the ranks of a data rank counted.
@@ -274,10 +279,10 @@ func (q *inquiry) lossOf(data int) (sum float64) {
 	return sum
 }
 
-// expected is the loss of a data rank without the listed terms.
-func (q *inquiry) expected(data int, without []int) (sum float64) {
-	for i, t := range q.terms {
-		if t.data == data && !slices.Contains(without, i) {
+// expected is the loss of a micro-batch of a data rank, or of all (-1).
+func (q *inquiry) expected(data, micro int) (sum float64) {
+	for _, t := range q.terms {
+		if t.data == data && (micro < 0 || t.micro == micro) {
 			sum += t.loss
 		}
 	}
@@ -297,26 +302,26 @@ func (q *inquiry) lacking(fits []fit) Diagnosis {
 		}
 	}
 	missing := q.members(f, f.other(1))
-	if len(fits) == 1 && len(missing) == 1 {
+	same := true // every rank lacks the term of the same one, and has the others'
+	for _, one := range fits {
+		same = same && slices.Equal(missing, q.members(one, one.other(1)))
+	}
+	if same && len(missing) == 1 {
 		return q.dropped(f, missing)
 	}
-	return Diagnosis{WrongGroup, f.rank, fmt.Sprintf("wrong group: the gradient of %s on rank %d has the terms of rank %s only, not those of rank %s: it was not summed over group %v",
-		f.name, f.rank, numbers(q.members(f, f.other(0))), numbers(missing), q.mesh.Group(f.rank, f.axes))}
+	group := q.mesh.Group(missing[0], f.axes)
+	return Diagnosis{WrongGroup, group[0], fmt.Sprintf("wrong group: the gradient of %s on rank %d has the terms of rank %s only, not those of rank %s: it was not summed over group %v",
+		f.name, f.rank, numbers(q.members(f, f.other(0))), numbers(missing), group)}
 }
 
 // otherPipe tells whether the missing terms are those of the micro-batches of one direction of a pipeline that has two.
 func (q *inquiry) otherPipe(f fit) bool {
-	program, err := parallel.Program(q.plan)
-	if err != nil {
-		return false
-	}
-	missing := map[int]int{} // by pipe
+	missing, all := map[int]int{}, map[int]int{} // terms by pipe
 	for _, i := range f.other(1) {
-		missing[program.Pipes[q.terms[i].micro]]++
+		missing[q.program.Pipes[q.terms[i].micro]]++
 	}
-	all := map[int]int{}
 	for _, t := range q.terms {
-		all[program.Pipes[t.micro]]++
+		all[q.program.Pipes[t.micro]]++
 	}
 	for pipe, n := range missing {
 		return len(all) > 1 && len(missing) == 1 && n == all[pipe]
@@ -326,7 +331,7 @@ func (q *inquiry) otherPipe(f fit) bool {
 
 func (q *inquiry) dropped(f fit, missing []int) Diagnosis {
 	return Diagnosis{DroppedReduction, missing[0], fmt.Sprintf("dropped reduction: the term of rank %s is missing in %s (gradient of %s on rank %d)",
-		numbers(missing), q.group(f), f.name, f.rank)}
+		numbers(missing), q.group(f, missing[0]), f.name, f.rank)}
 }
 
 // list writes the factors of terms that are not 1.

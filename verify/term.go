@@ -73,8 +73,9 @@ func (c *collector) updated(e *parallel.Engine, _ int, r parallel.Result) {
 	c.terms[e.World().Rank()].loss = r.Loss
 }
 
-// memberOf is the rank of the world whose term it is, among those that sum the gradients of a parameter with the given rank.
-func (t term) memberOf(m mesh.Mesh, rank int, axes mesh.Axes) int {
+// member is the rank of the world whose term it is, among those that sum the gradients of a parameter with the given rank.
+func (q *inquiry) member(t term, rank int, name string, axes mesh.Axes) int {
+	m := q.mesh
 	at := m.Coordinates(rank)
 	for _, other := range m.Group(rank, mesh.DenseData) {
 		if m.Index(other, mesh.Samples) == t.data && m.Coordinate(other, mesh.CP) == t.context {
@@ -84,6 +85,9 @@ func (t term) memberOf(m mesh.Mesh, rank int, axes mesh.Axes) int {
 				}
 			}
 		}
+	}
+	if len(q.holders[name]) > 1 { // two pipes
+		at[mesh.PP] = q.holders[name][q.program.Pipes[t.micro]]
 	}
 	return m.Rank(at)
 }

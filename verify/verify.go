@@ -184,7 +184,11 @@ var errHang = errors.New("they did not come to an end in time: some wait for eac
 
 // compare runs the layout, and explains what differs.
 func (r *proofRun) compare(ctx context.Context, ref *reference) (*Report, error) {
-	c := newComparison(r.plan, ref, r.options)
+	program, err := parallel.Program(r.plan)
+	if err != nil {
+		return nil, err
+	}
+	c := newComparison(r.plan, program, ref, r.options)
 	limited, cancel := context.WithTimeoutCause(ctx, r.options.Limit, errHang)
 	defer cancel()
 	w := world{plan: r.plan, samples: r.samples, steps: r.options.Steps, visitor: c, plant: r.plant}
