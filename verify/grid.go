@@ -214,7 +214,9 @@ func modelAspects() []aspect {
 		}},
 		{"experts", []choice{
 			{"dense", nil, func(p *plan.Plan) { p.Model.Config.Experts = model.Experts{} }},
-			{"none", nil, experts(plan.NoBalance)}, {"loss", nil, experts(plan.LossBalance)}, {"bias", nil, experts(plan.BiasBalance)},
+			{"none", nil, experts(plan.NoBalance)},
+			{"loss", nil, experts(plan.LossBalance)},
+			{"bias", nil, experts(plan.BiasBalance)},
 		}},
 		{"dispatch", []choice{
 			{"dropless", []need{some}, func(p *plan.Plan) { p.Layout.Experts.Dispatch = plan.Dropless }},

@@ -27,7 +27,12 @@ type verifyOptions struct {
 	sample int
 	seed   uint64
 	only   string
-	given  func(flag string) bool
+
+	runs      []string // two folders
+	first     string   // of them, the flag's value
+	tolerance float64
+
+	given func(flag string) bool
 }
 
 func newVerify() *cobra.Command {
@@ -47,14 +52,25 @@ went wrong.
 --inject plants a fault, to see it caught:
 ` + faultList() + `
 
---matrix proves a built-in set of layouts instead of a plan: every two features that can occur together do in one of them.`,
+--matrix proves a built-in set of layouts instead of a plan: every two features that can occur together do in one of them.
+
+--runs compares the losses and gradient norms that two runs have logged, step by step.`,
 		Example: `  carve verify --plan plan.yaml
   carve verify --plan plan.yaml --steps 5 --json
   carve verify --plan plan.yaml --inject dropped-reduction
   carve verify --matrix
   carve verify --matrix --sample 20 --seed 7
-  carve verify --matrix --only "zero 3"`,
-		Args: noArguments,
+  carve verify --matrix --only "zero 3"
+  carve verify --runs runs/one runs/other`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.first == "" {
+				return noArguments(cmd, args)
+			}
+			if o.runs = append([]string{o.first}, args...); len(o.runs) != 2 {
+				return badInput(fmt.Errorf("verify: --runs compares 2 folders and was given %d; give two", len(o.runs)))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer release()
@@ -74,9 +90,11 @@ went wrong.
 	f.IntVar(&o.sample, "sample", 0, "of the matrix, prove as many layouts, chosen by --seed (default: all)")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of --sample")
 	f.StringVar(&o.only, "only", "", "of the matrix, prove the layouts whose description has this text")
+	f.StringVar(&o.first, "runs", "", "compare the run in this folder with that in the folder that follows")
+	f.Float64Var(&o.tolerance, "tolerance", verify.CurveTolerance, "largest relative difference of the losses of --runs")
 	jsonFlag(cmd, &o.json)
 	completeWords(cmd, "inject", faultWords()...)
-	completeFiles(cmd, map[string][]string{"plan": {"yaml", "yml"}})
+	completeFiles(cmd, map[string][]string{"plan": {"yaml", "yml"}, "runs": nil})
 	return cmd
 }
 
@@ -102,6 +120,12 @@ const maxVerifySteps = 1000
 
 func (o verifyOptions) check() error {
 	switch {
+	case o.runs != nil && (o.plan != "" || o.matrix || o.inject != ""):
+		return errors.New("verify: --runs compares what was logged; leave --plan, --matrix and --inject out")
+	case o.runs != nil:
+		return nil
+	case o.given("tolerance"):
+		return errors.New("verify: --tolerance is that of --runs; leave it out")
 	case o.plan == "" && !o.matrix:
 		return errors.New("verify: there is nothing to prove; name a plan with --plan, or use --matrix")
 	case o.plan != "" && o.matrix:
@@ -125,6 +149,9 @@ func (o verifyOptions) check() error {
 func runVerify(ctx context.Context, out io.Writer, o verifyOptions) error {
 	if err := o.check(); err != nil {
 		return badInput(err)
+	}
+	if o.runs != nil {
+		return runCurves(out, o)
 	}
 	if o.matrix {
 		return runMatrix(ctx, out, o)

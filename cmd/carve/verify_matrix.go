@@ -52,7 +52,11 @@ func runMatrix(ctx context.Context, out io.Writer, o verifyOptions) error {
 		if one.verdict() != nil {
 			sum.Failed++
 		}
-		if err := one.printRow(out, o.json); err != nil {
+		show := one.printRow
+		if o.json {
+			show = one.printSummary
+		}
+		if err := show(out); err != nil {
 			return err
 		}
 	}
@@ -68,10 +72,7 @@ func runMatrix(ctx context.Context, out io.Writer, o verifyOptions) error {
 }
 
 // printRow writes one layout of the matrix.
-func (p proof) printRow(out io.Writer, asJSON bool) error {
-	if asJSON {
-		return printJSON(out, p.summary())
-	}
+func (p proof) printRow(out io.Writer) error {
 	word, after := "ok", ""
 	if err := p.verdict(); err != nil {
 		word, after = "BAD", "\n      "+strings.ReplaceAll(err.Error(), "\n", "\n      ")
@@ -79,6 +80,9 @@ func (p proof) printRow(out io.Writer, asJSON bool) error {
 	_, err := fmt.Fprintf(out, "%-4s  %.1e  %s%s\n", word, p.report.Worst().Error, verify.Describe(p.full), after)
 	return err
 }
+
+// printSummary is printRow for scripts.
+func (p proof) printSummary(out io.Writer) error { return printJSON(out, p.summary()) }
 
 // print sums the matrix up for people.
 func (m matrixEvent) print(out io.Writer, all int) error {
