@@ -10,6 +10,7 @@ import (
 
 	"carve/comm"
 	"carve/comm/flight"
+	"carve/tensor"
 )
 
 // TestHangIsExplained lets one rank stop in the middle of a run: the run ends after the limit, and its folder says who
@@ -21,6 +22,7 @@ func TestHangIsExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dir.Close()
+	tensor.NewReducer() // measures the processor, which needs a clock that goes on
 	synctest.Test(t, func(t *testing.T) {
 		var dog *comm.Watchdog
 		err := launchSmall(t.Context(), p, func(j *job) {
