@@ -178,6 +178,49 @@ func TestReshardAfterBackward(t *testing.T) {
 	}
 }
 
+// TestTraffic counts the elements that a step moves, by what of a unit they are, for a model of P parameters: collectives
+// name the whole of what they gather or scatter.
+func TestTraffic(t *testing.T) {
+	j := jobs()["plain"]
+	const micro = 3
+	for _, c := range []struct {
+		name              string
+		options           optim.Options
+		gradients, values int // multiples of P
+	}{
+		{"stage 0", optim.Options{}, 1, 0},
+		{"stage 1", optim.Options{Stage: optim.ShardOptimizer}, 1, 1},
+		{"stage 2", optim.Options{Stage: optim.ShardGradients}, micro, 1},
+		{"stage 3, gathered once a micro-batch", optim.Options{Stage: optim.ShardParameters, Reshard: optim.AfterBackward}, micro, micro},
+		{"whole tensors", optim.Options{Stage: optim.ShardOptimizer, Ownership: optim.WholeTensor}, 1, 1},
+	} {
+		e, r, m, s := newLinked(t, j, c.options)
+		s.Init()
+		w := &worker{job: j, r: r, m: m, state: s}
+		for range micro {
+			w.batches = append(w.batches, newBatch(r, j, 1))
+		}
+		w.gradients()
+		s.Step(1, 1)
+		gradients, values, total := sum(e.links["data"].sent), 0, m.Units[len(m.Units)-1].Hi
+		if link := e.links["data parameters"]; link != nil {
+			values = sum(link.sent)
+		}
+		if gradients != c.gradients*total || values != c.values*total {
+			t.Errorf("%s: %d elements of gradients and %d of values move, want %d and %d times %d",
+				c.name, gradients, values, c.gradients, c.values, total)
+		}
+	}
+	e, r, m, s := newLinked(t, j, optim.Options{Mode: optim.Server})
+	s.Init()
+	w := &worker{job: j, r: r, m: m, state: s, batches: []*nn.Batch{newBatch(r, j, 1)}}
+	w.gradients()
+	s.Step(1, 1)
+	if got, want := sum(e.links["data"].sent), 2*m.Grad.Len(); got != want {
+		t.Errorf("server: %d elements move, want %d to it and as many back", got, want)
+	}
+}
+
 // newBatch is a micro-batch of zeros.
 func newBatch(r *nn.Rank, j job, n int) *nn.Batch {
 	return &nn.Batch{
