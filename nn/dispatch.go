@@ -175,14 +175,21 @@ func (d *dispatch) forth(r *Rank, g *comm.Group, src *tensor.Tensor) exchange {
 	if degree(g) == 1 {
 		return exchange{src: src, dst: src}
 	}
-	return d.start(r, g, src, d.sendRows, d.recvRows, d.rows)
+	kind := tensor.Communication
+	if d.regroup == nil {
+		kind = tensor.Activation // it stays as it comes
+	}
+	return d.start(g, src, r.Arena.New(kind, src.DType(), d.rows, src.Cols()), d.sendRows, d.recvRows)
 }
 
-// gather is the slots' rows of x [N H], [A H].
-func (d *dispatch) gather(r *Rank, x *tensor.Tensor) *tensor.Tensor {
-	from := d.from.Slice(0, d.slots)
+// gather is the slots' rows of x [N H], [A H], to be sent over g.
+func (d *dispatch) gather(r *Rank, g *comm.Group, x *tensor.Tensor) *tensor.Tensor {
+	from, kind := d.from.Slice(0, d.slots), tensor.Communication
 	defer from.Free()
-	y := r.communication(x.DType(), d.slots, x.Cols())
+	if degree(g) == 1 {
+		kind = tensor.Activation // it stays
+	}
+	y := r.Arena.New(kind, x.DType(), d.slots, x.Cols())
 	r.Dev.Embed(y, x, from, 0)
 	return y
 }
@@ -196,7 +203,7 @@ func (d *dispatch) scatter(r *Rank, y, x *tensor.Tensor) {
 
 // arrived waits for what forth sent, and puts the rows in the order of the experts.
 func (d *dispatch) arrived(r *Rank, x exchange) *tensor.Tensor {
-	return rearranged(r, x.wait(), d.regroup)
+	return rearranged(r, tensor.Activation, x.wait(), d.regroup)
 }
 
 // back starts to send the results src [R C] of the experts to where the rows came from. It takes over src.
@@ -204,12 +211,12 @@ func (d *dispatch) back(r *Rank, g *comm.Group, src *tensor.Tensor) exchange {
 	if degree(g) == 1 {
 		return exchange{src: src, dst: src}
 	}
-	src = rearranged(r, src, d.order)
-	return d.start(r, g, src, d.recvRows, d.sendRows, d.slots)
+	src = rearranged(r, tensor.Communication, src, d.order)
+	return d.start(g, src, r.communication(src.DType(), d.slots, src.Cols()), d.recvRows, d.sendRows)
 }
 
-func (d *dispatch) start(r *Rank, g *comm.Group, src *tensor.Tensor, send, recv []int, rows int) exchange {
-	dst := r.communication(src.DType(), rows, src.Cols())
+// start starts to exchange rows.
+func (d *dispatch) start(g *comm.Group, src, dst *tensor.Tensor, send, recv []int) exchange {
 	d.send, d.recv = resized(d.send, len(send)), resized(d.recv, len(recv))
 	for i := range send {
 		d.send[i], d.recv[i] = send[i]*src.Cols(), recv[i]*src.Cols()
@@ -219,11 +226,11 @@ func (d *dispatch) start(r *Rank, g *comm.Group, src *tensor.Tensor, send, recv 
 
 // rearranged is the rows of t [R C] in another order, row i being row list[i]. It takes over t. No list means the same
 // order.
-func rearranged(r *Rank, t, list *tensor.Tensor) *tensor.Tensor {
+func rearranged(r *Rank, c tensor.Category, t, list *tensor.Tensor) *tensor.Tensor {
 	if list == nil {
 		return t
 	}
-	y := r.Arena.New(tensor.Activation, t.DType(), list.Len(), t.Cols())
+	y := r.Arena.New(c, t.DType(), list.Len(), t.Cols())
 	r.Dev.Embed(y, t, list, 0)
 	t.Free()
 	return y

@@ -47,7 +47,7 @@ func (l *experts) forward(r *Rank, rows []int, s *expertsSaved) (y *tensor.Tenso
 	l.runs(rows, func(e *expert, lo, hi int) { e.up.forward(r, s.u, s.x, lo, hi) })
 	h := l.act.forward(r, s.u) // [R F]
 	r.Dev.ScaleRows(h, h, s.gate)
-	y = r.communication(r.DType, s.x.Rows(), s.x.Cols())
+	y = r.activation(s.x.Rows(), s.x.Cols())
 	l.runs(rows, func(e *expert, lo, hi int) { e.down.forward(r, y, h, lo, hi) })
 	h.Free()
 	return y
@@ -87,11 +87,11 @@ func (l *experts) backward(r *Rank, rows []int, dy *tensor.Tensor, s *expertsSav
 	l.runs(rows, func(e *expert, lo, hi int) { e.down.backward(r, dh, dy, lo, hi) })
 	r.Dev.ScaleRows(dh, dh, s.gate)
 	h := l.act.backward(r, dh, s.u)
-	pull = r.Arena.New(tensor.Communication, s.gate.DType(), dy.Rows(), 1)
+	pull = r.statistics(dy.Rows(), 1)
 	r.Dev.DotRows(pull, dh, h)
 	dh.Free()
 	r.Dev.ScaleRows(h, h, s.gate)
-	dx = r.communication(r.DType, dy.Rows(), dy.Cols())
+	dx = r.activation(dy.Rows(), dy.Cols())
 	l.runs(rows, func(e *expert, lo, hi int) { e.up.backward(r, dx, s.u, lo, hi) })
 	l.runs(rows, func(e *expert, lo, hi int) {
 		r.WeightGrad(&e.down, dy.RowRange(lo, hi), h.RowRange(lo, hi))

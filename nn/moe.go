@@ -176,7 +176,7 @@ func (l *MoE) send(r *Rank, b *Batch, s *moeSaved, n, all *tensor.Tensor) (rows,
 	}
 	d.meet(r, g)
 	gates = d.forth(r, g, sorted)
-	return d.forth(r, g, d.gather(r, own)), gates
+	return d.forth(r, g, d.gather(r, g, own)), gates
 }
 
 // last tells whether the residual stream is added when the rest of the sum is complete, and not as part of one term.
@@ -232,7 +232,7 @@ func (l *MoE) Backward(r *Rank, dy *tensor.Tensor, saved Saved) *tensor.Tensor {
 	dropped := l.drop.backward(r, s.batch, dy)
 	all := l.gather(r, dropped, s.total)
 	own := l.routed(r, dropped, all)
-	sent := d.forth(r, g, d.gather(r, own))
+	sent := d.forth(r, g, d.gather(r, g, own))
 	own.Free()
 	dn := l.firstBackward(r, s, all, dropped)
 	drop(dropped, dy)

@@ -16,6 +16,7 @@ type CPU struct {
 	f32     ops[float32]
 	f64     ops[float64]
 	moves   moves
+	lookup  embedding
 	product kernel.Gemm
 }
 
@@ -62,7 +63,6 @@ type ops[T kernel.Float] struct {
 	rotate    rotation[T]
 	each      elementwise[T]
 	sums      columnSums[T]
-	lookup    embedding[T]
 	scatter   embeddingBackward[T]
 	normal    normals[T]
 	drop      dropout[T]

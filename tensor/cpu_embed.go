@@ -4,12 +4,10 @@ import "carve/tensor/internal/kernel"
 
 // Embed implements [PointwiseDevice].
 func (c *CPU) Embed(y, table, ids *Tensor, start int) {
-	checkEmbed("embed", y, table, ids)
-	if wide(y) || wide(table) {
-		c.f64.lookup.run(&c.f64, y, table, ids, start)
-		return
-	}
-	c.f32.lookup.run(&c.f32, y, table, ids, start)
+	const name = "embed"
+	checkEmbed(name, y, table, ids)
+	need(y.dtype == table.dtype, name, "rows of the table's dtype")
+	c.lookup.run(c, y, table, ids, start)
 }
 
 // EmbedBackward implements [PointwiseDevice]. Rows of one id are added in their order.
@@ -27,37 +25,32 @@ func checkEmbed(name string, y, table, ids *Tensor) {
 	wantLen(name, "ids", ids, y.Rows())
 }
 
-// embedding is the task of Embed.
-type embedding[T kernel.Float] struct {
+// embedding is the task of Embed: copies of rows.
+type embedding struct {
 	spans
-	v        kernel.Vector[T]
-	y, table lines[T]
-	ids      []int32
-	start    int
-	s        scratch[T] // per worker: a row
+	dst, src    []byte
+	ids         []int32
+	start, rows int
+	width       int // bytes
 }
 
-func (t *embedding[T]) run(o *ops[T], y, table, ids *Tensor, start int) {
-	t.v, t.y, t.table, t.ids, t.start = o.v, linesOf(o.v, whole(y)), linesOf(o.v, whole(table)), ids.I32(), start
-	t.spans = rowSpans(t.y.rows, t.y.width)
-	t.s = o.scratch(o.buffers(y, table), 1, t.y.width)
-	o.c.ctx.Run(t.items(), t)
-	t.s.free()
+func (t *embedding) run(c *CPU, y, table, ids *Tensor, start int) {
+	t.dst, t.src, t.ids, t.start, t.rows = y.Raw(), table.Raw(), ids.I32(), start, table.Rows()
+	t.width = y.Cols() * y.dtype.Size()
+	t.spans = rowSpans(y.Rows(), t.width/4)
+	c.ctx.Run(t.items(), t)
 }
 
-// Do looks up the rows of one item.
-func (t *embedding[T]) Do(worker, item int) {
-	buf := t.s.run(worker, 0)
+// Do copies the rows of one item.
+func (t *embedding) Do(_, item int) {
 	lo, hi := t.of(item)
 	for r := lo; r < hi; r++ {
-		id := int(t.ids[r]) - t.start
-		if id < 0 || id >= t.table.rows {
-			x := t.y.rowTarget(r, 0, buf)
-			t.v.Fill(x, 0)
-			t.y.putRow(r, 0, x)
+		to, id := t.dst[r*t.width:(r+1)*t.width], int(t.ids[r])-t.start
+		if id < 0 || id >= t.rows {
+			clear(to)
 			continue
 		}
-		t.y.store(t.y.at(r, 0), t.table.row(id, 0, buf))
+		copy(to, t.src[id*t.width:])
 	}
 }
 
