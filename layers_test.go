@@ -89,7 +89,7 @@ var layers = []layer{
 	// faces
 	{"cmd/carve/internal/terminal", "", "golang.org/x/term", effects},
 	{
-		"cmd/carve", "cluster cmd/carve/internal/terminal comm/flight cost explain internal/document ledger machine mesh model parallel plan record sim tensor trace train unit verify",
+		"cmd/carve", "cluster cmd/carve/internal/terminal comm comm/flight cost explain internal/document ledger machine mesh model parallel plan record sim tensor trace train unit verify",
 		"github.com/spf13/cobra github.com/spf13/pflag", effects,
 	},
 

@@ -33,6 +33,18 @@ func Presets() []string {
 // that the nodes do not fill are cut to size, those beyond are left out. An unknown name is an error with
 // the nearest known one.
 func Preset(name string, nodes int) (Cluster, error) {
+	c, err := Largest(name)
+	if err != nil {
+		return Cluster{}, err
+	}
+	if most := c.Devices() / c.Node; nodes < 1 || nodes > most {
+		return Cluster{}, fmt.Errorf("cluster: %s has no %d nodes; use 1 to %d nodes of %d devices", name, nodes, most, c.Node)
+	}
+	return c.cut(nodes * c.Node), nil
+}
+
+// Largest returns a known machine with as many nodes as it may have.
+func Largest(name string) (Cluster, error) {
 	names := Presets()
 	if !slices.Contains(names, name) {
 		if near, ok := document.Nearest(name, append(names, ThisMachine)); ok {
@@ -44,14 +56,7 @@ func Preset(name string, nodes int) (Cluster, error) {
 	if err != nil {
 		return Cluster{}, err
 	}
-	c, err := Parse(data)
-	if err != nil {
-		return Cluster{}, err
-	}
-	if most := c.Devices() / c.Node; nodes < 1 || nodes > most {
-		return Cluster{}, fmt.Errorf("cluster: %s has no %d nodes; use 1 to %d nodes of %d devices", name, nodes, most, c.Node)
-	}
-	return c.cut(nodes * c.Node), nil
+	return Parse(data)
 }
 
 // cut returns c with the given number of devices, at most its own.

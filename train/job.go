@@ -35,6 +35,7 @@ type job struct {
 	ledger     ledger
 	timelines  []*timeline    // by rank; nil when none are kept
 	watchdog   *comm.Watchdog // of the ranks; nil when nobody watches
+	links      *comm.Emulated // between the ranks; nil when they talk as fast as they can
 }
 
 // launch runs every rank's work in a goroutine of its own and returns when all have ended. An error of one cancels the
@@ -43,7 +44,7 @@ func (j *job) launch(ctx context.Context, work func(context.Context, *worker) er
 	world := comm.NewLocal(j.plan.Layout.World(), comm.LocalOptions{})
 	workers, ends := make([]*worker, world.Size()), make([]comm.Endpoint, world.Size())
 	for rank := range workers {
-		workers[rank] = j.newWorker(j.watch(world.Rank(rank)))
+		workers[rank] = j.newWorker(j.watch(j.connect(world.Rank(rank))))
 		ends[rank] = workers[rank].end
 	}
 	j.ledger = ledger{shards: make([][]checkpoint.Tensor, world.Size())}

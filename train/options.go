@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"carve/cluster"
+	"carve/comm"
 	"carve/parallel"
 	"carve/plan"
 	"carve/tensor"
@@ -29,6 +30,8 @@ type Options struct {
 	Memory unit.Bytes
 	// HangLimit is how long a rank may wait for another in one operation before the run counts as hung; 0 is no limit.
 	HangLimit unit.Seconds
+	// Emulate, if it names levels, is the links that operations between ranks take the time of.
+	Emulate comm.EmulateOptions
 	// Cache is the folder for prepared data.
 	Cache string
 	// Stop, when closed, ends the run after the step under way, with a checkpoint. It may be nil.

@@ -120,6 +120,11 @@ func (s *session) run(ctx context.Context) (Summary, error) {
 	if j.position, err = s.position(corpus); err != nil {
 		return Summary{}, input(errors.Join(err, m.close()))
 	}
+	if len(s.Emulate.Levels) > 0 {
+		if j.links, err = comm.NewEmulated(s.plan.Layout.World(), s.Emulate); err != nil {
+			return Summary{}, input(errors.Join(err, m.close(), s.Directory.discard()))
+		}
+	}
 	j.timelines = make([]*timeline, s.plan.Layout.World())
 	j.watchdog = comm.NewWatchdog(comm.WatchdogOptions{Limit: time.Duration(float64(s.HangLimit) * float64(time.Second))})
 	err = j.launch(ctx, func(ctx context.Context, w *worker) error { return w.run(ctx) })

@@ -10,6 +10,14 @@ import (
 	"carve/comm/flight"
 )
 
+// connect puts a rank on the emulated links, if there are any.
+func (j *job) connect(end comm.Endpoint) comm.Endpoint {
+	if j.links == nil {
+		return end
+	}
+	return j.links.Emulate(end)
+}
+
 // watch puts the watchdog, if there is one, around a rank's endpoint.
 func (j *job) watch(end comm.Endpoint) comm.Endpoint {
 	if j.watchdog == nil {

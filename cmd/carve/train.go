@@ -28,6 +28,7 @@ type trainOptions struct {
 	arenaLimit         string
 	json, noSample     bool
 	hangLimit          time.Duration
+	links              linkOptions
 	given              func(flag string) bool
 }
 
@@ -44,6 +45,9 @@ core, for about a minute and a half, and then lets the model write a little.
 What to compute comes from the plan; flags say where and how to show it. The flags --model, --data, --steps, --time,
 --seed, --ranks and --precision change the plan that is used; the run's folder has it whole, in plan.yaml.
 
+With --emulate the operations between ranks take the time that their messages would take on the links of a cluster, times
+--time-scale; what is computed is the same to the bit.
+
 With --time the number of steps depends on the speed of this machine. plan.yaml then names the number, and
 --plan plan.yaml repeats the run to the bit.
 
@@ -51,6 +55,7 @@ Interrupt (Ctrl-C) finishes the step, saves, and ends with exit code 3; a second
 		Example: `  carve train
   carve train --time 10m --data notes/
   carve train --plan plan.yaml --steps 100 --json
+  carve train --emulate dgx-h100 --time-scale 1000
   carve train --resume runs/llama-5m-001`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,6 +83,7 @@ func (o *trainOptions) flags(cmd *cobra.Command) {
 	f.IntVar(&o.cores, "cores", 0, "cores to use, shared by the ranks (default: all)")
 	f.StringVar(&o.arenaLimit, "arena-limit", "", "most memory of a rank, such as 2GiB")
 	f.DurationVar(&o.hangLimit, "hang-limit", 10*time.Minute, "end the run when a rank waits this long for another; 0s for never")
+	o.links.flags(cmd)
 	f.BoolVar(&o.noSample, "no-sample", false, "write no sample at the end")
 	jsonFlag(cmd, &o.json)
 	completeWords(cmd, "precision", precisionNames()...)
@@ -162,6 +168,9 @@ func (o trainOptions) prepare() (train.Options, error) {
 		return run, badInput(fmt.Errorf("--hang-limit %v; use 1s or more, or 0s for no limit", o.hangLimit))
 	}
 	run.HangLimit = unit.Seconds(o.hangLimit.Seconds())
+	if run.Emulate, err = o.links.emulated(cache); err != nil {
+		return run, badInput(err)
+	}
 	if o.arenaLimit != "" {
 		if run.ArenaLimit, err = unit.ParseBytes(o.arenaLimit); err != nil || run.ArenaLimit == 0 {
 			return run, badInput(fmt.Errorf("--arena-limit %q; use a size such as 2GiB", document.Clip(o.arenaLimit)))
