@@ -16,8 +16,17 @@ type planter struct {
 	step   int
 	victim int // rank of the world: the last, which is in every group
 	reduce string
-	skip   bool // from the step on, no sum over the data axes takes place: how terms are got at
+	skip   skip // whose sums over the data axes do not take place in the step
 }
+
+// skip is who leaves out sums over the data axes.
+type skip uint8
+
+const (
+	nobody      skip = iota
+	everybody        // how terms are got at
+	victimAlone      // the others wait
+)
 
 // newPlanter plants a fault into the second step, where there is one.
 func newPlanter(f Fault, p plan.Plan, steps int) *planter {
@@ -81,7 +90,7 @@ const (
 func (p *planter) spoils(name string, ranks []int, rank int) spoil {
 	with, me := slices.Contains(ranks, p.victim), rank == p.victim
 	switch {
-	case p.skip:
+	case p.skip == everybody || p.skip == victimAlone && me:
 		if strings.HasPrefix(name, "data") || strings.HasPrefix(name, "expert-data") {
 			return silent
 		}

@@ -38,7 +38,7 @@ func findTerms(ctx context.Context, p plan.Plan, s *samples, ref *reference, ste
 		}
 		w := world{
 			plan: alone, samples: cut(s, step, micro), first: step, steps: step + 1,
-			visitor: &collector{from: ref.before(step), terms: terms}, plant: &planter{skip: true, step: step},
+			visitor: &collector{from: ref.before(step), terms: terms}, plant: &planter{skip: everybody, step: step},
 		}
 		if err := w.run(ctx); err != nil {
 			return nil, err

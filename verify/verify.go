@@ -19,8 +19,8 @@ const (
 	Tolerance = 1e-11
 	// Steps are enough for an update, for a second moment, and for what both did to a further step.
 	Steps = 3
-	// Limit is the time after which ranks that do not come to an end count as waiting for each other.
-	Limit = 5 * time.Minute
+	// Limit is how long a rank may wait for one operation before the ranks count as waiting for each other.
+	Limit = time.Minute
 )
 
 // Floor is the size, relative to the largest tensor of its kind, below which a tensor's error is measured against that one.
@@ -179,9 +179,6 @@ type proofRun struct {
 	plant   *planter // nil for none
 }
 
-// errHang is the end of ranks that wait for each other.
-var errHang = errors.New("they did not come to an end in time: some wait for each other")
-
 // compare runs the layout, and explains what differs.
 func (r *proofRun) compare(ctx context.Context, ref *reference) (*Report, error) {
 	program, err := parallel.Program(r.plan)
@@ -189,25 +186,26 @@ func (r *proofRun) compare(ctx context.Context, ref *reference) (*Report, error)
 		return nil, err
 	}
 	c := newComparison(r.plan, program, ref, r.options)
-	limited, cancel := context.WithTimeoutCause(ctx, r.options.Limit, errHang)
-	defer cancel()
-	w := world{plan: r.plan, samples: r.samples, steps: r.options.Steps, visitor: c, plant: r.plant}
-	report := &Report{Plan: r.plan, Steps: r.options.Steps, Tolerance: r.options.Tolerance, Failure: w.run(limited)}
+	w := world{plan: r.plan, samples: r.samples, steps: r.options.Steps, visitor: c, plant: r.plant, limit: r.options.Limit}
+	report := &Report{Plan: r.plan, Steps: r.options.Steps, Tolerance: r.options.Tolerance, Failure: w.run(ctx)}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	report.Rows = c.rows()
-	bad := c.bad()
-	if report.Failure != nil || len(bad) == 0 {
-		return report, nil
+	if bad := c.bad(); report.Failure == nil && len(bad) > 0 {
+		report.First = bad[0]
+		report.Diagnosis, err = r.explain(ctx, c, bad)
 	}
-	report.First = bad[0]
+	return report, err
+}
+
+// explain looks for the reason of a difference.
+func (r *proofRun) explain(ctx context.Context, c *comparison, bad []Row) (Diagnosis, error) {
 	m, err := r.plan.Layout.Mesh()
 	if err != nil {
-		return nil, err
+		return Diagnosis{}, err
 	}
-	report.Diagnosis, err = (&inquiry{comparison: c, proof: r, mesh: m}).diagnose(ctx, bad)
-	return report, err
+	return (&inquiry{comparison: c, proof: r, mesh: m}).diagnose(ctx, bad)
 }
 
 // finite is the error of a difference: one that is not a number is the worst there is.

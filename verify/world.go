@@ -1,7 +1,10 @@
 package verify
 
 import (
+	"cmp"
 	"context"
+	"sync"
+	"time"
 
 	"carve/comm"
 	"carve/nn"
@@ -18,6 +21,7 @@ type world struct {
 	visitor visitor
 	plant   *planter                   // nil for none
 	observe func(rank int) nn.Observer // nil for none
+	limit   time.Duration              // that a rank may wait for one operation; 0 means Limit
 }
 
 // visitor looks at every rank in every step. Ranks call it at the same time; a rank's calls come in order.
@@ -30,17 +34,28 @@ type visitor interface {
 	updated(e *parallel.Engine, step int, r parallel.Result)
 }
 
-// run takes the steps. The error is why some rank did not come to an end.
+// run takes the steps. The error is why some rank did not come to an end; of ranks that wait for each other it names the one to
+// blame.
 func (w *world) run(ctx context.Context) error {
 	local := comm.NewLocal(w.plan.Layout.World(), comm.LocalOptions{})
 	engines := make([]*parallel.Engine, local.Size())
-	err := comm.Run(ctx, local.Endpoints(), func(end comm.Endpoint) (err error) {
+	dog := comm.NewWatchdog(comm.WatchdogOptions{Limit: cmp.Or(w.limit, Limit), Keep: kept})
+	ends := local.Endpoints()
+	for i, e := range ends {
+		ends[i] = dog.Watch(e)
+	}
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { dog.Run(watching) })
+	err := comm.Run(ctx, ends, func(end comm.Endpoint) (err error) {
 		failed := nn.Guard(func() { err = w.rank(end, &engines[end.Rank()]) })
 		if failed != nil {
 			return failed
 		}
 		return err
 	})
+	stop()
+	watch.Wait()
 	if closed := local.Close(); err == nil {
 		err = closed
 	}
@@ -51,6 +66,9 @@ func (w *world) run(ctx context.Context) error {
 	}
 	return err
 }
+
+// kept is how many operations of a rank the watchdog remembers.
+const kept = 64
 
 // rank is the life of one rank.
 func (w *world) rank(end comm.Endpoint, made **parallel.Engine) error {
