@@ -77,6 +77,9 @@ var layers = []layer{
 	{"explain", "cluster comm mesh model nn parallel plan record schedule tensor unit", "", effects},
 	{"cost", "cluster collective mesh tensor unit", "", pure},
 	{"sim", "collective comm cost mesh model parallel plan record schedule tensor trace unit", "", pure},
+	{"price", "collective cost mesh model unit", "", pure},
+	{"search", "cost mesh model plan price unit", "", pure},
+	{"fidelity", "cluster cost model price unit", "", pure},
 
 	// whole jobs
 	{
@@ -89,7 +92,7 @@ var layers = []layer{
 	// faces
 	{"cmd/carve/internal/terminal", "", "golang.org/x/term", effects},
 	{
-		"cmd/carve", "cluster cmd/carve/internal/terminal comm comm/flight cost explain internal/document ledger machine mesh model parallel plan record sim tensor trace train unit verify",
+		"cmd/carve", "cluster cmd/carve/internal/terminal comm comm/flight cost explain fidelity internal/document ledger machine mesh model parallel plan price record search sim tensor trace train unit verify",
 		"github.com/spf13/cobra github.com/spf13/pflag", effects,
 	},
 

@@ -59,8 +59,8 @@ func (c Constants) validate() error {
 	return nil
 }
 
-// constantsOf returns the constants for a device's name, and whether its kind is known.
-func constantsOf(device string) (c Constants, known bool, err error) {
+// ConstantsOf returns the constants for a device's name, and whether its kind is known.
+func ConstantsOf(device string) (c Constants, known bool, err error) {
 	all, err := AllConstants()
 	if err != nil {
 		return c, false, err

@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"math"
+
 	"carve/collective"
 	"carve/mesh"
 	"carve/unit"
@@ -101,6 +103,9 @@ func (g *Group) add(m *Machine, level, members, inside int) {
 		}
 		crowd = max(1, float64(inside)*l.Oversubscription/float64(within))
 	}
+	if level > 0 && m.Congestion > 0 {
+		crowd *= math.Pow(float64(members), m.Congestion)
+	}
 	g.tiers[g.count] = tier{level, members, inside, collective.Link{Latency: l.Latency, PerByte: crowd / reached}}
 	g.count++
 }
@@ -130,8 +135,13 @@ func (g *Group) carries(op collective.Op, t tier, bytes float64) (members int, c
 	}
 }
 
-// flat is the cost of the best algorithm among members whose links are alike.
+// flat is the cost of the best algorithm among members whose links are alike; gathering and scattering have the ring only, as in NCCL
+// before 2.23.
 func flat(op collective.Op, members int, bytes float64, l collective.Link) (least unit.Seconds) {
+	if op == collective.AllGather || op == collective.ReduceScatter {
+		least, _ = collective.Flat(op, collective.Ring, members, bytes, l)
+		return least
+	}
 	found := false
 	for a := collective.Direct; a < collective.Hierarchical; a++ {
 		if cost, ok := collective.Flat(op, a, members, bytes, l); ok && (!found || cost < least) {

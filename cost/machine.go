@@ -14,6 +14,9 @@ type Machine struct {
 	Cluster   cluster.Cluster
 	Constants Constants
 	Known     bool // whether the constants are of this kind of device
+	// Congestion is how the rate of outer links falls with the domains that a group spans: as their number to this power. 0 is a
+	// network where others do not matter.
+	Congestion float64
 }
 
 // New finds the constants of a cluster's device. A cluster without figures, such as this-machine before it was measured, is an
@@ -22,7 +25,7 @@ func New(c cluster.Cluster) (Machine, error) {
 	if c.Node < 1 {
 		return Machine{}, errors.New("cost: the cluster has no figures; use a preset such as dgx-h100, or a file")
 	}
-	constants, known, err := constantsOf(c.Device.Name)
+	constants, known, err := ConstantsOf(c.Device.Name)
 	if err != nil {
 		return Machine{}, err
 	}

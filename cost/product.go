@@ -45,3 +45,17 @@ func (m *Machine) arithmetic(p Product) unit.Seconds {
 func (m *Machine) Attention(f unit.FLOPs, fraction float64, peak unit.FLOPsPerSecond, moved unit.Bytes) unit.Seconds {
 	return max(unit.Seconds(float64(f)/(fraction*float64(peak))), m.Memory(moved)) + m.Constants.Launch
 }
+
+// Grouped is the time of several products of one size in one kernel that moves so many bytes: their tiles share the waves.
+func (m *Machine) Grouped(count float64, p Product, moved unit.Bytes) unit.Seconds {
+	if count <= 1 {
+		return m.Product(p, moved)
+	}
+	if m.Constants.Units <= 1 {
+		return max(m.arithmetic(p)*unit.Seconds(count), m.Memory(moved)) + m.Constants.Launch
+	}
+	// One after the other along the rows, each rounded up to whole tiles of 64.
+	rows := math.Ceil(p.M/64) * 64
+	p.M = rows * count
+	return max(m.arithmetic(p), m.Memory(moved)) + m.Constants.Launch
+}

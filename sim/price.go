@@ -13,6 +13,7 @@ import (
 	"carve/record"
 	"carve/schedule"
 	"carve/tensor"
+	"carve/unit"
 )
 
 // Price records what the rank of every pipeline stage does and how long it takes there.
@@ -124,12 +125,21 @@ func (s *sink) Compute(m record.Moment, o tensor.Operation) {
 		*items = append(*items, Item{Kind: Compute})
 	}
 	last := &(*items)[len(*items)-1]
-	last.Seconds += s.machine.Operation(o)
+	last.Seconds += s.seconds(o)
 	switch o.Kind {
 	case tensor.OpMatMul, tensor.OpAttention, tensor.OpAttentionBackward:
 		last.FLOPs += o.FLOPs
 	default:
 	}
+}
+
+// seconds is the time of an operation. The head computes its logits in parts of as many rows as suit a processor's caches; on another device
+// it would choose larger ones, so its products are priced as parts of a large one.
+func (s *sink) seconds(o tensor.Operation) unit.Seconds {
+	if o.Kind == tensor.OpMatMul && strings.HasPrefix(o.Owner, "lm_head") {
+		return unit.Seconds(float64(o.FLOPs) / (s.machine.Constants.MatMul * float64(s.machine.Peak(o.DType))))
+	}
+	return s.machine.Operation(o)
 }
 
 // Issue implements [record.Sink].

@@ -57,7 +57,7 @@ Start with "carve train": it trains a small Transformer on Go's own source, on e
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(newTrain(), newVerify(), newExplain(), newLedger(), newSimulate(), newGenerate(), newBench(), newTrace(), newDoctor(), newVersion())
+	root.AddCommand(newTrain(), newVerify(), newExplain(), newPlan(), newLedger(), newSimulate(), newPrice(), newFidelity(), newFit(), newGenerate(), newBench(), newTrace(), newDoctor(), newVersion())
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
