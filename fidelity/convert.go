@@ -33,12 +33,20 @@ func text(s *string) string {
 
 // Job is what a run computes and how it is split; the error says what is missing.
 func (r *Run) Job() (price.Job, error) {
-	for name, x := range map[string]*float64{
-		"model.layers": r.Model.Layers, "model.hidden": r.Model.Hidden, "model.heads": r.Model.Heads, "model.vocab": r.Model.Vocab,
-		"layout.gbs": r.Layout.Batch, "layout.seq": r.Layout.Sequence, "cluster.gpus": r.Cluster.GPUs,
+	for _, s := range []struct {
+		name string
+		x    *float64
+	}{
+		{"model.layers", r.Model.Layers},
+		{"model.hidden", r.Model.Hidden},
+		{"model.heads", r.Model.Heads},
+		{"model.vocab", r.Model.Vocab},
+		{"layout.gbs", r.Layout.Batch},
+		{"layout.seq", r.Layout.Sequence},
+		{"cluster.gpus", r.Cluster.GPUs},
 	} {
-		if number(x, 0) < 1 {
-			return price.Job{}, fmt.Errorf("fidelity: %s: %s is not stated", r.ID, name)
+		if number(s.x, 0) < 1 {
+			return price.Job{}, fmt.Errorf("fidelity: %s: %s is not stated", r.ID, s.name)
 		}
 	}
 	c, err := r.model()
