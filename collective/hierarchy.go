@@ -1,5 +1,7 @@
 package collective
 
+import "slices"
+
 // Schedule is the schedule of a choice for the placed group; false when the choice has none for the operation.
 func (p *Placement) Schedule(op Op, c Choice, root int) (Schedule, bool) {
 	if c.Algorithm != Hierarchical {
@@ -12,14 +14,14 @@ func (p *Placement) Schedule(op Op, c Choice, root int) (Schedule, bool) {
 	switch op {
 	case Broadcast, Reduce:
 		s.Blocks = 1
-		for i := len(p.tiers) - 1; i >= 0; i-- {
+		for i := range slices.Backward(p.tiers) {
 			p.spread(&s, i, p.index(root))
 		}
 		if op == Reduce {
 			s = s.reversed(op)
 		}
 	case AllGather, ReduceScatter, AllReduce:
-		for i := len(p.tiers) - 1; i >= 0; i-- {
+		for i := range slices.Backward(p.tiers) {
 			a := c.Tiers[i]
 			if a == Halving {
 				a = Doubling

@@ -46,8 +46,8 @@ func Place(levels []cluster.Level, ranks []int) (*Placement, error) {
 		p.order[i] = i
 	}
 	slices.SortStableFunc(p.order, func(a, b int) int {
-		for l := len(levels) - 1; l >= 0; l-- {
-			if c := cmp.Compare(ranks[a]/levels[l].Size, ranks[b]/levels[l].Size); c != 0 {
+		for _, level := range slices.Backward(levels) {
+			if c := cmp.Compare(ranks[a]/level.Size, ranks[b]/level.Size); c != 0 {
 				return c
 			}
 		}

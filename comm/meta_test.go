@@ -141,8 +141,10 @@ func TestMetaStamps(t *testing.T) {
 		got = append(got, line{t.Number, t.Issued, t.Hidden(), t.Op, t.Mode, t.Wire()})
 	}
 	want := []line{
-		{1, 0, 4, comm.AllReduce, comm.Started, 20}, {2, 4, 0, comm.Send, comm.Blocking, 20},
-		{0, 0, 4, comm.AllReduce, comm.Started, 20}, {3, 4, 0, comm.Recv, comm.Abandoned, 20},
+		{1, 0, 4, comm.AllReduce, comm.Started, 20},
+		{2, 4, 0, comm.Send, comm.Blocking, 20},
+		{0, 0, 4, comm.AllReduce, comm.Started, 20},
+		{3, 4, 0, comm.Recv, comm.Abandoned, 20},
 	}
 	if !slices.Equal(got, want) || issued != len(want) {
 		t.Errorf("got %v, want %v; %d issued", got, want, issued)

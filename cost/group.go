@@ -143,7 +143,7 @@ func flat(op collective.Op, members int, bytes float64, l collective.Link) (leas
 		return least
 	}
 	found := false
-	for a := collective.Direct; a < collective.Hierarchical; a++ {
+	for a := range collective.Hierarchical {
 		if cost, ok := collective.Flat(op, a, members, bytes, l); ok && (!found || cost < least) {
 			least, found = cost, true
 		}

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"carve/mesh"
 	"carve/model"
@@ -161,9 +162,10 @@ func join(words []string) string {
 	case 1:
 		return words[0]
 	}
-	out := words[0]
+	var out strings.Builder
+	out.WriteString(words[0])
 	for _, w := range words[1 : len(words)-1] {
-		out += ", " + w
+		out.WriteString(", " + w)
 	}
-	return out + " and " + words[len(words)-1]
+	return out.String() + " and " + words[len(words)-1]
 }

@@ -22,7 +22,7 @@ func copiesOf(p plan.Plan, m mesh.Mesh, params []*nn.Param) Copies {
 }
 
 // meanCopies is what all ranks of the stage hold over what of it is distinct; 1 for a stage without parameters.
-func meanCopies(p plan.Plan, m mesh.Mesh, params []*nn.Param, sharded bool) float64 {
+func meanCopies(p plan.Plan, m mesh.Mesh, params []*nn.Param, sharded bool) float64 { //nolint:revive // one more factor
 	var held, distinct float64
 	for _, q := range params {
 		shards := 1

@@ -61,7 +61,7 @@ func peaks(t *testing.T, p plan.Plan) []tensor.Peak {
 		failed := nn.Guard(func() {
 			var e *parallel.Engine
 			e, err = parallel.New(end, p, parallel.Options{})
-			defer e.Close()
+			defer e.Close() //nolint:staticcheck // an engine that could not be made is closed as well
 			for step := 0; err == nil && step < 2; step++ {
 				_, err = e.Step(step, 1e-3)
 			}

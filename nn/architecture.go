@@ -68,7 +68,8 @@ func (b *builder) attention(block string, turn *rope) *Attention {
 	l.norm = b.norm(block+n.attentionNorm, c.Hidden)
 	qkv := []part{
 		{block + n.query, c.QuerySize(), byOut},
-		{block + n.key, c.KVSize(), byKeyHead}, {block + n.value, c.KVSize(), byKeyHead},
+		{block + n.key, c.KVSize(), byKeyHead},
+		{block + n.value, c.KVSize(), byKeyHead},
 	}
 	l.qkv.Linear = b.linear(c.Hidden, inner, qkv...)
 	if c.Bias.QKV {

@@ -95,7 +95,7 @@
 //	what        forward                            backward
 //	counts      all-to-all of E numbers            -
 //	gates       all-to-all-v of A numbers          all-to-all-v of R gradients
-//	rows        all-to-all-v, A·H out, R·H in      the same with gradients of results
+//	rows        all-to-all-v, A·H out, R·H in      the same with gradients of what comes back
 //	results     all-to-all-v, R·H out, A·H in      the same with gradients of rows
 //
 // The counts are waited for; of the rest, what the shared experts compute hides a part, and another micro-batch can hide all of

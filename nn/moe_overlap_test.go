@@ -50,7 +50,7 @@ func TestDispatchHidesBehindSharedExperts(t *testing.T) {
 }
 
 // pass is a forward of one micro-batch and a backward of another, in this order or at once.
-func pass(w *worker, e comm.Endpoint, atOnce bool) { //nolint:revive // a test's parameter
+func pass(w *worker, e comm.Endpoint, atOnce bool) {
 	before := w.m.Forward(w.r, w.b)
 	if !atOnce {
 		w.m.Forward(w.r, w.b).Free()

@@ -194,7 +194,9 @@ func TestBucketsGiveTheSameBytes(t *testing.T) {
 func TestSameSeedSameBytes(t *testing.T) {
 	j := newJob()
 	for _, l := range []layout{
-		{}, {dp: 2, micro: 2}, {dp: 4, dtype: tensor.BF16},
+		{},
+		{dp: 2, micro: 2},
+		{dp: 4, dtype: tensor.BF16},
 		{dp: 3, micro: 2, dtype: tensor.BF16, state: optim.Options{Stage: optim.ShardOptimizer, Ownership: optim.WholeTensor}},
 		{dp: 4, micro: 3, state: optim.Options{Stage: optim.ShardParameters, Hybrid: 2, Prefetch: 2}},
 	} {

@@ -67,7 +67,7 @@ func (r *recorder) run(end *comm.Meta, p plan.Plan, o Options) (Rank, error) {
 		Enter: func(phase parallel.Phase) { r.at.Phase = phase },
 		Act:   func(a schedule.Action) { r.at.Action = a },
 	})
-	defer e.Close()
+	defer e.Close() //nolint:staticcheck // an engine that could not be made is closed as well
 	if err != nil {
 		return Rank{}, err
 	}

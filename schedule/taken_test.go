@@ -7,7 +7,7 @@ import (
 
 // after tells, by following every edge, whether action b cannot have run before action a has: the dumb twin of vector
 // clocks.
-func after(p *Program, senders map[spot]spot, a, b spot) bool {
+func after(senders map[spot]spot, a, b spot) bool {
 	seen := map[spot]bool{}
 	var reach func(s spot) bool
 	reach = func(s spot) bool {
@@ -52,10 +52,10 @@ func TestTaken(t *testing.T) {
 					if at <= send.index || at > len(list) {
 						t.Fatalf("%v of rank %d is known at %d", list[send.index], send.rank, at)
 					}
-					if at < len(list) && !after(p, senders, receive, spot{send.rank, at}) {
+					if at < len(list) && !after(senders, receive, spot{send.rank, at}) {
 						t.Errorf("%v of rank %d is not known at %v", list[send.index], send.rank, list[at])
 					}
-					if after(p, senders, receive, spot{send.rank, at - 1}) {
+					if after(senders, receive, spot{send.rank, at - 1}) {
 						t.Errorf("%v of rank %d is known before action %d", list[send.index], send.rank, at)
 					}
 				}

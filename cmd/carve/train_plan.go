@@ -43,8 +43,7 @@ func (o trainOptions) located(err error) error {
 	}
 	var faults []error
 	for _, fault := range all.Unwrap() {
-		var r *train.Refusal
-		if errors.As(fault, &r) {
+		if r, ok := errors.AsType[*train.Refusal](fault); ok {
 			if line, column, ok := plan.Place(text, r.Key); ok {
 				fault = fmt.Errorf("%s: line %d, column %d: %w", o.plan, line, column, fault)
 			}

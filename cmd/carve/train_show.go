@@ -61,7 +61,7 @@ func (s *jsonShow) end() error {
 	if s.err == nil {
 		return nil
 	}
-	return fmt.Errorf("the run was stopped, and saved, because its output could not be written: %v", s.err) // not %w: this end has something to say even to a closed pipe
+	return fmt.Errorf("the run was stopped, and saved, because its output could not be written: %w", s.err) // not %w: this end has something to say even to a closed pipe
 }
 
 // lineShow writes lines: every step is too often for a log, so steps come some seconds apart.

@@ -166,7 +166,7 @@ func (d *diagnosis) absent() (Hang, bool) {
 }
 
 // rankOf orders what is as expected before what is not.
-func rankOf(asExpected bool) int {
+func rankOf(asExpected bool) int { //nolint:revive // a number for an order
 	if asExpected {
 		return 0
 	}

@@ -15,9 +15,9 @@ func operation(seq int, what string, state flight.State) flight.Operation {
 	return flight.Operation{Op: strings.ReplaceAll(op, "-", "_"), What: what, Seq: seq, Peer: flight.Nobody, State: state, Site: "nn.f (nn/f.go:1)"}
 }
 
-// in moves an operation to another group.
-func in(group int, o flight.Operation) flight.Operation {
-	o.Group = group
+// paired moves an operation to the group of pairs.
+func paired(o flight.Operation) flight.Operation {
+	o.Group = 1
 	return o
 }
 
@@ -68,11 +68,11 @@ func TestDiagnose(t *testing.T) {
 			`operation 2 of group "all", all-gather of fp32[8], called at nn.f (nn/f.go:1): rank 2 did not arrive; ranks 0, 1, 3 waited for 10 s; rank 2 last did operation 1 of group "all", all-reduce sum of fp32[8] at nn.f (nn/f.go:1), finished 10 s before`,
 		},
 		{
-			"chain", world(ops{in(1, operation(1, gather, done)), operation(1, reduce, wait)}, ops{in(1, operation(1, gather, done)), operation(1, reduce, wait)}, ops{in(1, operation(1, gather, wait))}, ops{}), flight.Nobody,
+			"chain", world(ops{paired(operation(1, gather, done)), operation(1, reduce, wait)}, ops{paired(operation(1, gather, done)), operation(1, reduce, wait)}, ops{paired(operation(1, gather, wait))}, ops{}), flight.Nobody,
 			`operation 1 of group "tp", all-gather of fp32[8], called at nn.f (nn/f.go:1): rank 3 did not arrive; rank 2 waited for 10 s; rank 3 did nothing yet`,
 		},
 		{
-			"circle", world(ops{operation(1, reduce, wait)}, ops{in(1, operation(1, gather, wait))}, ops{in(1, operation(1, gather, done)), operation(1, reduce, wait)}, ops{in(1, operation(1, gather, done)), operation(1, reduce, wait)}), flight.Nobody,
+			"circle", world(ops{operation(1, reduce, wait)}, ops{paired(operation(1, gather, wait))}, ops{paired(operation(1, gather, done)), operation(1, reduce, wait)}, ops{paired(operation(1, gather, done)), operation(1, reduce, wait)}), flight.Nobody,
 			`operation 1 of group "tp", all-gather of fp32[8], called at nn.f (nn/f.go:1): rank 0 did not arrive; rank 1 waited for 10 s; rank 0 last did operation 1 of group "all"`,
 		},
 		{

@@ -314,8 +314,16 @@ func TestPlace(t *testing.T) {
 		line, column int
 		ok           bool
 	}{
-		{"a", 1, 2, true}, {"b.c", 2, 8, true}, {"b.c.0", 2, 14, true}, {"b.c.1.d", 3, 4, true},
-		{"", 0, 0, false}, {"z", 0, 0, false}, {"a.b", 0, 0, false}, {"b.c.2", 0, 0, false}, {"b.c.-1", 0, 0, false}, {"b.0", 0, 0, false},
+		{"a", 1, 2, true},
+		{"b.c", 2, 8, true},
+		{"b.c.0", 2, 14, true},
+		{"b.c.1.d", 3, 4, true},
+		{"", 0, 0, false},
+		{"z", 0, 0, false},
+		{"a.b", 0, 0, false},
+		{"b.c.2", 0, 0, false},
+		{"b.c.-1", 0, 0, false},
+		{"b.0", 0, 0, false},
 	}
 	for _, c := range cases {
 		line, column, ok := n.Place(c.path)

@@ -29,7 +29,7 @@ func detect() Features {
 // way or the other, and the fastest of some hundred bursts of a few microseconds is one that nothing disturbed: the
 // answer is the same in every process.
 func bf16Wins(f Features) bool {
-	const budget, clear = time.Millisecond, 1.3
+	const budget, margin = time.Millisecond, 1.3
 	p, ok := peakVector(f, budget)
-	return ok && p.BF16 > clear*p.F32
+	return ok && p.BF16 > margin*p.F32
 }
