@@ -2,6 +2,7 @@ package optim_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"carve/mesh"
@@ -64,11 +65,11 @@ func cover(t testing.TB, workers []*worker, tensors map[string][]float64, of fun
 // at is where element i of a block is in the global tensor.
 func (b *block) at(i int) (at int) {
 	scale := 1
-	for dim := len(b.shape) - 1; dim >= 0; dim-- {
+	for dim, v := range slices.Backward(b.shape) {
 		n := b.region[dim].Len()
 		at += (b.region[dim].Start + i%n) * scale
 		i /= n
-		scale *= b.shape[dim]
+		scale *= v
 	}
 	return at
 }
