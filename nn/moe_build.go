@@ -21,8 +21,8 @@ type ExpertOptions struct {
 	// LossCoefficient is that of the auxiliary loss where Balance asks for it; 0 means the description's, or 0.01 where that
 	// has none.
 	LossCoefficient float64
-	// BiasRate is how much a bias moves in a step; 0 means 0.001 for sigmoid scores, as DeepSeek-V3, and 3 % of the mean
-	// for softmax scores, 0.03/E.
+	// BiasRate is how much a bias moves in a step; 0 means 0.001 for sigmoid scores, as DeepSeek-V3, and 5 % of the mean
+	// for softmax scores, 0.05/E.
 	BiasRate float64
 	// Capacity limits the choices that an expert takes of each sequence, relative to an even share; 0 means no limit.
 	Capacity float64
@@ -142,7 +142,7 @@ func (b *builder) balance(l *MoE, at string) {
 func biasRate(e model.Experts) float64 {
 	switch e.Score {
 	case model.SoftmaxScore:
-		return 0.03 / float64(e.Count)
+		return 0.05 / float64(e.Count)
 	case model.SigmoidScore:
 	}
 	return 0.001
