@@ -134,7 +134,10 @@ func (e *explainer) replicatedOver(a mesh.Axis) []string {
 		}
 		return out
 	case mesh.PP:
-		if c.TieEmbeddings {
+		switch {
+		case p.Layout.Pipeline.Schedule == plan.DualPipe:
+			return []string{"every stage, on two ranks"}
+		case c.TieEmbeddings:
 			return []string{"the token table, on the first stage and the last"}
 		}
 		return []string{"nothing"}

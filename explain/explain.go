@@ -21,7 +21,11 @@ func Explain(p plan.Plan) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &explainer{plan: p, mesh: m, places: newPlaces(p, m)}
+	program, err := parallel.Program(p)
+	if err != nil {
+		return nil, err
+	}
+	e := &explainer{plan: p, mesh: m, program: program, places: newPlaces(p, m)}
 	if err := e.record(); err != nil {
 		return nil, err
 	}
@@ -44,6 +48,7 @@ func Explain(p plan.Plan) (*Report, error) {
 type explainer struct {
 	plan    plan.Plan
 	mesh    mesh.Mesh
+	program *schedule.Program
 	places  *places
 	ranks   []record.Rank
 	watched []*watch // by recorded rank
@@ -122,10 +127,7 @@ func (e *explainer) pipeline() (*Pipeline, error) {
 	if e.plan.Layout.Chunks() == 1 {
 		return nil, nil
 	}
-	program, err := parallel.Program(e.plan)
-	if err != nil {
-		return nil, err
-	}
+	program := e.program
 	report, err := schedule.Check(program)
 	if err != nil {
 		return nil, err

@@ -167,6 +167,31 @@ func TestState(t *testing.T) {
 	}
 }
 
+// TestHolders holds what stages share: everything under DualPipe, a tied token table under all other schedules.
+func TestHolders(t *testing.T) {
+	tied := strings.Replace(base, "tie_embeddings: false", "tie_embeddings: true", 1)
+	const table, matrix = "model.embed_tokens.weight", "model.layers.*.mlp.up_proj.weight"
+	for _, c := range []struct {
+		text          string
+		table, matrix int
+	}{
+		{base + "layout: {pp: 2, dp: 2, zero: {stage: 0}, pipeline: {schedule: 1f1b}}\n", 2, 2},
+		{tied + "layout: {pp: 2, dp: 2, zero: {stage: 0}, pipeline: {schedule: 1f1b}}\n", 4, 2},
+		{tied + "layout: {pp: 2, dp: 2, zero: {stage: 0}, pipeline: {schedule: zb-v}}\n", 2, 2}, // both ends on one rank
+		{base + "layout: {pp: 2, dp: 2, zero: {stage: 0}, pipeline: {schedule: dualpipe}}\n", 4, 4},
+	} {
+		r, err := Explain(load(t, c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range r.State {
+			if want := map[string]int{table: c.table, matrix: c.matrix}[s.Name]; want > 0 && s.Kind == "parameter" && s.Replication != want {
+				t.Errorf("%s: %d copies of %s, want %d", r.Layout, s.Replication, s.Name, want)
+			}
+		}
+	}
+}
+
 // TestPlacement holds that links follow the order of the axes.
 func TestPlacement(t *testing.T) {
 	for _, c := range []struct{ layout, tp, dp string }{

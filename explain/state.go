@@ -9,6 +9,7 @@ import (
 	"carve/nn"
 	"carve/plan"
 	"carve/record"
+	"carve/schedule"
 	"carve/tensor"
 	"carve/unit"
 )
@@ -86,12 +87,26 @@ func (e *explainer) parameter(name string, p *nn.Param, d tensor.DType) State {
 	shards := e.shards(tensor.Parameter, p.Terms)
 	s := State{
 		Kind: tensor.Parameter.String(), Name: name, DType: d.String(), Shape: p.Shape, Local: p.Region.Shape(), Split: p.Spec.String(),
-		Replication: e.mesh.World() / e.mesh.Degree(mesh.PP) / parts(e.mesh, p.Spec) / shards, Lifetime: lasting.String(),
+		Replication: p.Spec.Copies(e.mesh) / e.mesh.Degree(mesh.PP) * e.holders(p) / shards, Lifetime: lasting.String(),
 	}
 	if shards > 1 {
 		s.Split += fmt.Sprintf(", ZeRO over %d", shards)
 	}
 	return s
+}
+
+// holders is how many pipeline coordinates have a parameter: those with its stage on any pipe, and for a tied token table
+// those with either end of the model.
+func (e *explainer) holders(p *nn.Param) int {
+	c, last := e.plan.Model.Config, e.plan.Layout.Chunks()-1
+	tied := c.TieEmbeddings && p.Kind == nn.Table && p.Shape[0] == c.Vocab
+	n := 0
+	for _, chunks := range e.program.Stages {
+		if slices.ContainsFunc(chunks, func(s schedule.Stage) bool { return s.Index == 0 || tied && s.Index == last }) {
+			n++
+		}
+	}
+	return n
 }
 
 // shards is over how many ranks ZeRO shards the state of a parameter whose gradients are summed over the given axes.
@@ -102,20 +117,6 @@ func (e *explainer) shards(c tensor.Category, terms mesh.Axes) int {
 		return 1
 	case z.Hybrid > 0:
 		return min(z.Hybrid, n)
-	}
-	return n
-}
-
-// parts is the number of different parts that a spec makes of a tensor and of those that other coordinates hold instead.
-func parts(m mesh.Mesh, s mesh.Spec) int {
-	n := 1
-	for _, a := range mesh.All {
-		switch p := s[a]; {
-		case p.Kind == mesh.Sharded && p.Parts > 0:
-			n *= p.Parts
-		case p.Kind == mesh.Sharded, p.Kind == mesh.Single:
-			n *= m.Degree(a)
-		}
 	}
 	return n
 }
