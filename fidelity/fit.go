@@ -32,9 +32,23 @@ func deviceKnobs(c *cost.Constants) []knob {
 
 func profileKnobs(f *price.Profile) []knob {
 	return []knob{
-		{&f.Kernel, 0.9, 1.6}, {&f.Attention, 0.6, 5}, {&f.Fusion, 0.4, 4}, {&f.Host, 0, 4e-3}, {&f.Overlap, 0, 1}, {&f.HiddenTP, 0, 1}, {&f.HiddenPP, 0, 1},
-		{&f.HiddenEP, -2, 1}, {&f.Congestion, 0, 1}, {&f.Logits, 2, 20}, {&f.GatheredUnits, 0, 8}, {&f.Reserved, 1, 1.2}, {&f.Context, 0, 6e9},
-		{&f.Kept, 0.7, 2.2}, {&f.HostTP, 0, 4e-3}, {&f.Hop, 0, 0.05}, {&f.HopTP, 0, 0.05},
+		{&f.Kernel, 0.9, 1.6},
+		{&f.Attention, 0.6, 5},
+		{&f.Fusion, 0.4, 4},
+		{&f.Host, 0, 4e-3},
+		{&f.Overlap, 0, 1},
+		{&f.HiddenTP, 0, 1},
+		{&f.HiddenPP, 0, 1},
+		{&f.HiddenEP, -2, 1},
+		{&f.Congestion, 0, 1},
+		{&f.Logits, 2, 20},
+		{&f.GatheredUnits, 0, 8},
+		{&f.Reserved, 1, 1.2},
+		{&f.Context, 0, 6e9},
+		{&f.Kept, 0.7, 2.2},
+		{&f.HostTP, 0, 4e-3},
+		{&f.Hop, 0, 0.05},
+		{&f.HopTP, 0, 0.05},
 	}
 }
 

@@ -35,9 +35,9 @@ func (p *pricer) stage(b *Blocks, at int) Memory {
 		dense, routed = 2*dense, 2*routed
 	}
 	m := Memory{Stage: at}
-	m.Parameters = p.state(dense, routed, f.Parameter, l.Zero >= 3)
-	m.Gradients = p.state(dense, routed, f.Gradient, l.Zero >= 2)
-	m.Optimizer = p.state(dense, routed, f.Optimizer, l.Zero >= 1)
+	m.Parameters = p.state(dense, routed, f.Parameter, 3)
+	m.Gradients = p.state(dense, routed, f.Gradient, 2)
+	m.Optimizer = p.state(dense, routed, f.Optimizer, 1)
 	m.Activations = unit.Bytes(p.inFlight(at) * layers * b.mean.saved)
 	if last {
 		m.Head = unit.Bytes(b.head.saved)
@@ -58,9 +58,9 @@ func (p *pricer) stage(b *Blocks, at int) Memory {
 	return m
 }
 
-// state is the bytes of one kind of state.
-func (p *pricer) state(dense, routed, perParameter float64, sharded bool) unit.Bytes {
-	if sharded {
+// state is the bytes of one kind of state, which is sharded from a stage on.
+func (p *pricer) state(dense, routed, perParameter float64, from int) unit.Bytes {
+	if p.job.Layout.Zero >= from {
 		dense /= float64(p.shard.Size())
 		routed /= float64(min(p.experts.Size(), p.shard.Size()))
 	}

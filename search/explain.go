@@ -97,8 +97,10 @@ func changes(l price.Layout) (all []change) {
 		name string
 		of   func(*price.Layout) *int
 	}{
-		{"tp", func(l *price.Layout) *int { return &l.TP }}, {"pp", func(l *price.Layout) *int { return &l.PP }},
-		{"cp", func(l *price.Layout) *int { return &l.CP }}, {"ep", func(l *price.Layout) *int { return &l.EP }},
+		{"tp", func(l *price.Layout) *int { return &l.TP }},
+		{"pp", func(l *price.Layout) *int { return &l.PP }},
+		{"cp", func(l *price.Layout) *int { return &l.CP }},
+		{"ep", func(l *price.Layout) *int { return &l.EP }},
 	}
 	for _, a := range axes {
 		all = append(all, swap(fmt.Sprintf("%s %d", a.name, *a.of(&l)*2), a.of, true), swap(fmt.Sprintf("%s %d", a.name, *a.of(&l)/2), a.of, false))
@@ -195,9 +197,14 @@ func most(a, b price.Time) (name string, more unit.Seconds) {
 		name string
 		more unit.Seconds
 	}{
-		{"computing", a.Compute - b.Compute}, {"bubble", a.Bubble - b.Bubble}, {"exposed tensor-parallel communication", a.TP - b.TP},
-		{"exposed context-parallel communication", a.CP - b.CP}, {"exposed expert dispatch", a.EP - b.EP},
-		{"messages between stages", a.PP - b.PP}, {"exposed data-parallel communication", a.DP - b.DP}, {"optimizer", a.Update - b.Update},
+		{"computing", a.Compute - b.Compute},
+		{"bubble", a.Bubble - b.Bubble},
+		{"exposed tensor-parallel communication", a.TP - b.TP},
+		{"exposed context-parallel communication", a.CP - b.CP},
+		{"exposed expert dispatch", a.EP - b.EP},
+		{"messages between stages", a.PP - b.PP},
+		{"exposed data-parallel communication", a.DP - b.DP},
+		{"optimizer", a.Update - b.Update},
 	} {
 		if part.more > more {
 			name, more = part.name, part.more
