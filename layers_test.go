@@ -57,6 +57,7 @@ var layers = []layer{
 	// collectives
 	{"comm/flight", "", "", pure},
 	{"comm", "cluster collective comm/flight tensor trace unit", "", effects},
+	{"comm/timing", "comm tensor unit", "", effects},
 	{"comm/commtest", "comm tensor", "pgregory.net/rapid", effects},
 
 	// parallel layers, optimizers
@@ -92,7 +93,7 @@ var layers = []layer{
 	// faces
 	{"cmd/carve/internal/terminal", "", "golang.org/x/term", effects},
 	{
-		"cmd/carve", "cluster cmd/carve/internal/terminal comm comm/flight cost explain fidelity internal/document ledger machine mesh model parallel plan price record search sim tensor trace train unit verify",
+		"cmd/carve", "cluster cmd/carve/internal/terminal collective comm comm/flight comm/timing cost explain fidelity internal/document ledger machine mesh model parallel plan price record search sim tensor trace train unit verify",
 		"github.com/spf13/cobra github.com/spf13/pflag", effects,
 	},
 

@@ -23,6 +23,9 @@ type EmulateOptions struct {
 // Emulated is the links of a cluster between the ranks of this process. Operations compute what the engine below computes, and
 // take the time that their messages would take on those links: ranks wait, and other goroutines of the rank have the compute token
 // meanwhile. Operations begin when all members have come; those of one group follow each other on every member.
+//
+// A goroutine is woken some time after the end that it waited for: a timer is late, or other ranks have the processors. On a cluster it
+// would not be, so that time does not count: what the rank calls next counts as called so much earlier.
 type Emulated struct {
 	options EmulateOptions
 	began   time.Time
@@ -67,7 +70,8 @@ func (e *Emulated) Emulate(end Endpoint) Endpoint {
 // emulatedEndpoint is the place of a rank on the links.
 type emulatedEndpoint struct {
 	Endpoint
-	net *Emulated
+	net  *Emulated
+	late collective.Tick // how much later the rank went on than it would have; the links' lock guards it
 
 	mu       sync.Mutex // guards carriers
 	carriers []*emulatedCarrier

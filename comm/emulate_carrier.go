@@ -1,6 +1,10 @@
 package comm
 
-import "sync"
+import (
+	"sync"
+
+	"carve/collective"
+)
 
 // emulatedCarrier is a member's part of a group on emulated links. Their lock guards it.
 type emulatedCarrier struct {
@@ -19,9 +23,10 @@ type emulatedCarrier struct {
 // emulatedAt is a started operation.
 type emulatedAt struct {
 	op       Op
-	work     Work // of the engine below
-	computed bool // by the engine below
-	carried  bool // on the links
+	work     Work            // of the engine below
+	computed bool            // by the engine below
+	carried  bool            // on the links
+	end      collective.Tick // of the later of the two
 	listener Listener
 	cookie   uint64
 }
@@ -50,7 +55,7 @@ func (c *emulatedCarrier) Start(call Call) Work {
 	net.begin()
 	ticket := c.board(&call)
 	if call.Op.PointToPoint() {
-		c.pair(&call).post(&call, ticket)
+		c.pair(&call).post(&call, ticket, c.now())
 	} else {
 		c.shared.issue(c, &call, ticket)
 	}
@@ -74,6 +79,9 @@ func (c *emulatedCarrier) pair(call *Call) *emulatedPair {
 	return &c.shared.pairs[call.Peer*n+c.group.rank]
 }
 
+// now is the time at which the rank would be here if it had never been woken late.
+func (c *emulatedCarrier) now() collective.Tick { return c.owner.net.now() - c.owner.late }
+
 func (c *emulatedCarrier) slot(ticket uint64) *emulatedAt {
 	return &c.slots[ticket%uint64(len(c.slots))]
 }
@@ -95,9 +103,9 @@ func (c *emulatedCarrier) board(call *Call) (ticket uint64) {
 }
 
 // carried marks what is over on the links. The driver calls it.
-func (c *emulatedCarrier) carried(ticket uint64) {
+func (c *emulatedCarrier) carried(ticket uint64, at collective.Tick) {
 	s := c.slot(ticket)
-	s.carried = true
+	s.carried, s.end = true, max(s.end, at)
 	if listener, cookie := c.settle(s); listener != nil {
 		net := c.owner.net
 		net.finished = append(net.finished, completion{listener, cookie})
@@ -109,7 +117,7 @@ func (c *emulatedCarrier) Finished(ticket uint64) {
 	net := c.owner.net
 	net.mu.Lock()
 	s := c.slot(ticket)
-	s.computed = true
+	s.computed, s.end = true, max(s.end, net.now())
 	listener, cookie := c.settle(s)
 	net.mu.Unlock()
 	if listener != nil {
@@ -134,7 +142,7 @@ func (c *emulatedCarrier) settle(s *emulatedAt) (Listener, uint64) {
 func (c *emulatedCarrier) Await(ticket uint64) error {
 	net := c.owner.net
 	net.mu.Lock()
-	if ticket < c.first {
+	if ticket < c.first || c.slot(ticket).over() {
 		net.mu.Unlock()
 		return nil
 	}
@@ -145,20 +153,26 @@ func (c *emulatedCarrier) Await(ticket uint64) error {
 	}
 	net.mu.Lock()
 	defer net.mu.Unlock()
+	if ticket < c.first || c.slot(ticket).over() {
+		c.owner.late = 0 // the engine below came last
+	}
 	for ticket >= c.first && !c.slot(ticket).over() {
 		if net.failure != nil {
 			return &OpError{Rank: c.owner.Rank(), Group: c.group.name, Op: c.slot(ticket).op, Err: net.failure}
 		}
-		c.sleep()
+		c.sleep(ticket)
 	}
 	return nil
 }
 
 // sleep waits for a change without the token. The caller holds the links' lock, which is given up meanwhile.
-func (c *emulatedCarrier) sleep() {
+func (c *emulatedCarrier) sleep(ticket uint64) {
 	token, mu := c.owner.Token(), &c.owner.net.mu
 	token.Release()
 	c.changed.Wait()
+	if s := c.slot(ticket); s.over() {
+		c.owner.late = c.owner.net.now() - s.end
+	}
 	mu.Unlock()
 	token.Acquire()
 	mu.Lock()

@@ -68,7 +68,7 @@ func (g *emulatedGroup) issue(c *emulatedCarrier, call *Call, ticket uint64) {
 		g.ops = append(g.ops, g.newOp(call))
 	}
 	op, at := g.ops[c.issued-g.first], c.group.rank
-	op.tickets[at], op.issued[at] = ticket, g.net.now()
+	op.tickets[at], op.issued[at] = ticket, c.now()
 	if call.Op == AllToAllV {
 		copy(op.counts[at*n:], call.SendCounts)
 	}
@@ -175,7 +175,7 @@ func (o Op) collective() collective.Op {
 // Finished implements [collective.Listener]: a member has finished a collective.
 func (g *emulatedGroup) Finished(number uint64, member int, at collective.Tick) {
 	op, c := g.ops[number-g.first], g.members[member]
-	c.carried(op.tickets[member])
+	c.carried(op.tickets[member], at)
 	c.over++
 	if c.issued > c.over {
 		next := g.ops[c.over-g.first]
@@ -192,13 +192,15 @@ type emulatedPair struct {
 	group  *emulatedGroup
 	ends   [2]int // positions
 	ranks  [2]int
-	posted [2][]uint64 // tickets of sends and receives that have not arrived, in order
-	begun  int         // of them
-	bytes  []float64   // of those that were sent and have not begun
+	posted [2][]uint64     // tickets of sends and receives that have not arrived, in order
+	begun  int             // of them
+	bytes  []float64       // of those that were sent and have not begun
+	at     collective.Tick // of the last post
 }
 
 // post enters one side of a message.
-func (p *emulatedPair) post(call *Call, ticket uint64) {
+func (p *emulatedPair) post(call *Call, ticket uint64, now collective.Tick) {
+	p.at = max(p.at, now)
 	side := 0
 	if call.Op == Recv {
 		side = 1
@@ -209,15 +211,15 @@ func (p *emulatedPair) post(call *Call, ticket uint64) {
 	if min(len(p.posted[0]), len(p.posted[1])) > p.begun {
 		p.begun++
 		net := p.group.net
-		net.network.Send(net.now(), p.ranks[:], p.bytes[0], 0, p)
+		net.network.Send(p.at, p.ranks[:], p.bytes[0], 0, p)
 		p.bytes = append(p.bytes[:0], p.bytes[1:]...)
 		net.wake()
 	}
 }
 
 // Finished implements [collective.Listener]: the oldest message has arrived at one of its ends.
-func (p *emulatedPair) Finished(_ uint64, side int, _ collective.Tick) {
-	p.group.members[p.ends[side]].carried(p.posted[side][0])
+func (p *emulatedPair) Finished(_ uint64, side int, at collective.Tick) {
+	p.group.members[p.ends[side]].carried(p.posted[side][0], at)
 	p.posted[side] = append(p.posted[side][:0], p.posted[side][1:]...)
 	if side == 1 { // after the sender
 		p.begun--

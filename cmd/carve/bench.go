@@ -3,5 +3,5 @@ package main
 import "github.com/spf13/cobra"
 
 func newBench() *cobra.Command {
-	return newGroup("bench", "Measure this machine: kernels, training", newBenchKernels(), newBenchTrain())
+	return newGroup("bench", "Measure this machine: kernels, communication, training", newBenchKernels(), newBenchComm(), newBenchTrain())
 }

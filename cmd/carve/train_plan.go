@@ -73,7 +73,7 @@ func readPlan(path string) (plan.Plan, error) {
 	}
 	p, err := plan.Load(text, func(name string) ([]byte, error) {
 		if name == cluster.ThisMachine {
-			return nil, nil
+			return measurement()
 		}
 		return readSmall(beside(path, name))
 	})
@@ -87,6 +87,15 @@ func readPlan(path string) (plan.Plan, error) {
 		t.Path = beside(path, t.Path)
 	}
 	return p, nil
+}
+
+// measurement is that of this machine, where plans look for it; nil when there is none.
+func measurement() ([]byte, error) {
+	cache, err := cacheFolder("")
+	if err != nil {
+		return nil, nil //nolint:nilerr // where no folder is, no measurement is
+	}
+	return readThisMachine(cache)
 }
 
 // beside is a path that is written in a file.
