@@ -12,6 +12,7 @@ import (
 	"carve/optim"
 	"carve/parallel"
 	"carve/plan"
+	"carve/tensor"
 )
 
 // small is a plan of one rank in fp64 whose model has every kind of parameter that layouts treat differently.
@@ -47,7 +48,7 @@ func train(t *testing.T, text string) outcome {
 	out := outcome{loss: make([]float64, p.Steps()), params: map[string][]float64{}}
 	var mu sync.Mutex // guards out
 	err = comm.Run(t.Context(), ends, func(end comm.Endpoint) (err error) {
-		e, err := parallel.New(end, p, parallel.Options{})
+		e, err := parallel.New(end, p, parallel.Options{Arena: tensor.ArenaOptions{Poison: true}})
 		engines[end.Rank()] = e
 		if err != nil {
 			return err
@@ -223,6 +224,10 @@ func TestExpertLayouts(t *testing.T) {
 		"{ep: 2, cp: 2, pp: 2, pipeline: {schedule: 1f1b}, zero: {stage: 3}}",
 		"{ep: 2, pp: 2, pipeline: {schedule: dualpipe}}",
 		"{ep: 2, tp: 2, pp: 2, sequence_parallel: true, pipeline: {schedule: dualpipe-v}}",
+		"{ep: 2, experts: {overlap: true}}",
+		"{ep: 2, tp: 2, sequence_parallel: true, zero: {stage: 2}, experts: {overlap: true}}",
+		"{ep: 2, pp: 2, cp: 2, pipeline: {schedule: 1f1b}, experts: {overlap: true}}",
+		"{ep: 2, pp: 2, zero: {stage: 3}, pipeline: {schedule: 1f1b}, experts: {overlap: true}}",
 	} {
 		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, mixed+"layout: "+layout+"\n")) })
 	}

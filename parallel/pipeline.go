@@ -64,6 +64,9 @@ func Program(p plan.Plan) (*schedule.Program, error) {
 		// Nothing is between the forward and the backward of a micro-batch on one rank but memory.
 		spec.Kind = schedule.OneForwardOneBackward
 	}
+	if p.Layout.Experts.Overlap && spec.Kind == schedule.OneForwardOneBackward {
+		spec.Pairs = schedule.Paired
+	}
 	return schedule.Generate(spec)
 }
 
@@ -106,10 +109,7 @@ func completes(a schedule.Action) (chunk int, ok bool) {
 // join makes the groups of the two streams, and of the backward of pairs.
 func (l *pipeline) join() (err error) {
 	r := l.engine.rank
-	if r.Groups.Pipeline == nil {
-		return nil
-	}
-	if err := l.joinSecond(); err != nil {
+	if err := l.joinSecond(); err != nil || r.Groups.Pipeline == nil {
 		return err
 	}
 	ranks := r.Groups.Pipeline.Ranks()

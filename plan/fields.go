@@ -138,6 +138,7 @@ func (l *Layout) codec() document.Codec {
 			field("capacity", document.Float(&l.Experts.Capacity)),
 			field("tensor", document.AtLeast(1, &l.Experts.Tensor)),
 			field("rate", document.When(func() bool { return l.Experts.Rate != 0 }, document.Float(&l.Experts.Rate))),
+			field("overlap", document.When(func() bool { return l.Experts.Overlap }, document.Flag(&l.Experts.Overlap))),
 		)),
 	)
 }

@@ -134,6 +134,7 @@ type Experts struct {
 	Capacity float64 // tokens per expert relative to an even share, for Dropping
 	Tensor   int     // ranks of the tensor axis that share each expert: 1 or TP
 	Rate     float64 // how much a bias that balances moves in a step; 0 means as suits the scores
+	Overlap  bool    // under 1F1B, forwards run beside backwards of other micro-batches, so that dispatch hides; DualPipe does so anyway
 }
 
 // Recompute says which activations are thrown away in the forward pass and computed again.

@@ -114,7 +114,7 @@ func anyLayout(t *rapid.T, size func(string) int) plan.Layout {
 	l.Experts = plan.Experts{
 		Dispatch: pick[plan.Dispatch](t, "dispatch", 2), Balance: pick[plan.Balance](t, "experts balance", 4),
 		Capacity: rapid.Float64().Draw(t, "capacity"), Tensor: rapid.IntRange(1, 6).Draw(t, "experts tensor"),
-		Rate: rapid.Float64().Draw(t, "rate"),
+		Rate: rapid.Float64().Draw(t, "rate"), Overlap: rapid.Bool().Draw(t, "overlap"),
 	}
 	return l
 }

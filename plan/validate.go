@@ -221,6 +221,19 @@ func (c *checker) experts(l Layout, m model.Config) {
 		return
 	}
 	c.width("layout.experts.tensor", inner, "experts' width", m.Experts.FFN)
+	c.overlap(l)
+}
+
+// overlap checks that the schedule has forwards beside backwards.
+func (c *checker) overlap(l Layout) {
+	if !l.Experts.Overlap || l.Degrees[mesh.PP] == 1 && l.Chunks() == 1 {
+		return
+	}
+	switch l.Pipeline.Schedule {
+	case OneForwardOneBackward, DualPipe, DualPipeV:
+	case AllForwardAllBackward, Interleaved, ZeroBubbleH1, ZeroBubbleV:
+		c.add(RuleExperts, "layout.experts.overlap", "experts.overlap runs forwards beside backwards, which schedule %v does not; use 1f1b, dualpipe or dualpipe-v", l.Pipeline.Schedule)
+	}
 }
 
 // context checks what context parallelism splits.

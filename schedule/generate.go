@@ -8,7 +8,17 @@ type Spec struct {
 	Ranks  int // p, pipeline ranks
 	Chunks int // v, chunks per rank of Interleaved; 0 or 1 elsewhere, where the schedule fixes them
 	Micro  int // m, micro-batches per step
+	Pairs  Pairs
 }
+
+// Pairs says whether a schedule that has none runs forwards and backwards together.
+type Pairs uint8
+
+// The choices.
+const (
+	Apart  Pairs = iota // as the schedule's authors have it
+	Paired              // a forward beside every backward but the last ones; for OneForwardOneBackward
+)
 
 // maxActions bounds a program: far beyond any run, and it fits memory.
 const maxActions = 1 << 24
@@ -41,6 +51,8 @@ func (s Spec) Validate() error {
 		int64(s.Ranks)*int64(s.chunks()) > maxActions/int64(s.Micro)/6:
 		return fmt.Errorf("schedule: %d ranks of %d chunks and %d micro-batches make more than %d actions; use fewer micro-batches",
 			s.Ranks, s.chunks(), s.Micro, maxActions)
+	case s.Pairs == Paired && s.Kind != OneForwardOneBackward:
+		return fmt.Errorf("schedule: %s does not pair forwards and backwards; use 1f1b, or dualpipe-v, which does by itself", s.Kind)
 	case s.Kind != Interleaved && s.Chunks > 1:
 		return fmt.Errorf("schedule: %d chunks per rank, which %s does not have; use 1, or interleaved", s.Chunks, s.Kind)
 	}
@@ -122,6 +134,10 @@ func (s Spec) order(rank int) []Action {
 	case AllForwardAllBackward:
 		c.allForwardAllBackward()
 	case OneForwardOneBackward:
+		if s.Pairs == Paired {
+			c.pairedOneForwardOneBackward(p - 1 - rank)
+			break
+		}
 		c.oneForwardOneBackward(p - 1 - rank)
 	case Interleaved:
 		c.interleaved(p, s.chunks(), p-1-rank)
