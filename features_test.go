@@ -208,7 +208,8 @@ func testsInTree(t *testing.T) map[string]bool {
 	return tests
 }
 
-// verbsInTree returns the first word of every string literal given to a field Use under cmd: the program's verbs.
+// verbsInTree returns the first word of every string literal given to a field Use, or to newGroup, under cmd: the program's
+// verbs.
 func verbsInTree(t *testing.T) map[string]bool {
 	t.Helper()
 	verbs := map[string]bool{}
@@ -219,6 +220,12 @@ func verbsInTree(t *testing.T) map[string]bool {
 					if use, ok := kv.Value.(*ast.BasicLit); ok {
 						verbs[firstWord(use.Value)] = true
 					}
+				}
+			}
+			if call, ok := n.(*ast.CallExpr); ok && len(call.Args) > 0 {
+				maker, named := call.Fun.(*ast.Ident)
+				if use, ok := call.Args[0].(*ast.BasicLit); ok && named && maker.Name == "newGroup" {
+					verbs[firstWord(use.Value)] = true
 				}
 			}
 			return true

@@ -75,12 +75,13 @@
 // exchange messages); who is awake looks at the pointer each time it looks for the others. So the time from a failure to
 // the last rank's return is that of waking goroutines, and under fake time it is nothing (TestFailureAtOnce).
 //
-// A rank that never comes is not an error here: it hangs the others until the context ends.
+// A rank that never comes is not an error of an engine: it hangs the others until the context ends, or until a [Watchdog] finds it.
 //
 // # Engines and decorators
 //
 // [Carrier] is the narrow waist: one member's [Call] in one group. An engine implements Carrier and [Endpoint]; a decorator wraps the
-// carriers of the groups that an endpoint makes. Package comm/commtest is what every engine must pass.
+// carriers of the groups that an endpoint makes. Package comm/commtest is what every engine must pass. From the inside out: [Emulated] makes
+// operations take the time of a cluster's links; [Watchdog] records what ranks did and ends a world that hangs; [Observed] counts bytes and time.
 //
 // [Meta] is the engine without a world: one rank's endpoint, whose operations are over at once and are recorded. It is how a
 // plan for thousands of ranks is priced.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# soak.sh TIME: proves the whole matrix of layouts once, then repeats the tests under the race detector in a new random order each time, until TIME (30m, 2h) is over or one fails.
+# soak.sh TIME: proves the whole matrix of layouts once, then repeats the tests under the race detector in a new random order each time,
+# until TIME (30m, 2h) is over or one fails; and then prints the times of emulated links beside their theory.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case $1 in
@@ -16,3 +17,4 @@ while [ "$SECONDS" -lt "$seconds" ]; do
   CGO_ENABLED=1 go test -race -shuffle=on -count=1 ./...
 done
 echo "soak: $round rounds passed"
+scripts/links.sh
