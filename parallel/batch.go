@@ -38,15 +38,22 @@ func newBatches(r *nn.Rank, p plan.Plan) *batches {
 		positions = newIDs(r, n*rows, s/b.degree)
 		b.balance.Positions(positions.I32(), s, b.degree, b.at)
 	}
-	first := r.Mesh.Index(r.Mesh.Rank(r.At), mesh.Samples) * n * rows // of the rank's samples among all of a step
 	for i := range b.micro {
 		b.micro[i] = nn.Batch{
 			Tokens: some(tokens, i, rows), Targets: some(targets, i, rows), Positions: some(positions, i, rows),
-			Documents: some(b.documents, i, rows), Sample: first + i*rows,
+			Documents: some(b.documents, i, rows),
 		}
 	}
+	b.number(r.Mesh.Index(r.Mesh.Rank(r.At), mesh.Samples) * n * rows)
 	b.scale(int64(p.StepTokens()))
 	return b
+}
+
+// number gives the samples their numbers among all of a step, from the first on.
+func (b *batches) number(first int) {
+	for i := range b.micro {
+		b.micro[i].Sample = first + i*b.micro[i].Tokens.Dim(0)
+	}
 }
 
 // some is the rows of micro-batch i, or nil of nil.

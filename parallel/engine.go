@@ -171,6 +171,10 @@ func ids(t *tensor.Tensor) []int32 {
 // over. Unless told, that is every token.
 func (e *Engine) SetTargets(n int64) { e.batches.scale(n) }
 
+// SetFirst says which number the rank's first sample has among all of a step: what dropout draws by. Unless told, it follows from
+// the rank's data share.
+func (e *Engine) SetFirst(sample int) { e.batches.number(sample) }
+
 // Data is the rank's position among those that the samples are split over.
 func (e *Engine) Data() int { return e.rank.Mesh.Index(e.end.Rank(), mesh.Samples) }
 

@@ -98,7 +98,7 @@ func blames(p plan.Plan, f verify.Fault, rank int) bool {
 	case verify.WrongGroup:
 		among = m.Group(last, mesh.DenseData)
 	case verify.SwappedRingStep:
-		among = m.Group(last, mesh.Of(mesh.CP, mesh.TP))
+		among = m.Group(last, mesh.Of(mesh.CP, mesh.TP, mesh.PP))
 	case verify.LostMicroBatch:
 		among = m.Group(last, mesh.Of(mesh.CP, mesh.TP, mesh.PP))
 	case verify.NoFault, verify.DroppedReduction, verify.DoubledReduction, verify.StaleParameter:

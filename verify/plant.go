@@ -5,8 +5,10 @@ import (
 	"strings"
 
 	"carve/comm"
+	"carve/mesh"
 	"carve/parallel"
 	"carve/plan"
+	"carve/schedule"
 	"carve/tensor"
 )
 
@@ -14,7 +16,7 @@ import (
 type planter struct {
 	fault  Fault
 	step   int
-	victim int // rank of the world: the last, which is in every group
+	victim int // rank of the world: the last, which is in every group, or the last with a block
 	reduce string
 	skip   skip // whose sums over the data axes do not take place in the step
 }
@@ -34,7 +36,30 @@ func newPlanter(f Fault, p plan.Plan, steps int) *planter {
 	if p.Layout.Zero.Stage > plan.Replicated && inner(p.Layout) {
 		pl.reduce = "data shards"
 	}
+	if f == SwappedRingStep {
+		pl.victim = lastWithBlock(p)
+	}
 	return pl
+}
+
+// lastWithBlock is the last of the ranks that hold the first block: a stage may have none.
+func lastWithBlock(p plan.Plan) int {
+	m, err := p.Layout.Mesh()
+	if err != nil {
+		return 0
+	}
+	program, err := parallel.Program(p)
+	if err != nil {
+		return 0
+	}
+	first := slices.IndexFunc(p.StageLayers(), func(n int) bool { return n > 0 })
+	at := m.Coordinates(m.World() - 1)
+	for rank, stages := range program.Stages {
+		if slices.ContainsFunc(stages, func(s schedule.Stage) bool { return s.Index == first }) {
+			at[mesh.PP] = rank
+		}
+	}
+	return m.Rank(at)
 }
 
 // spoiled is the endpoint of a rank in a spoiled run.
@@ -83,7 +108,7 @@ const (
 	silent          // sums do not take place
 	scaled          // this rank's term is dropped or doubled, once
 	halved          // sums are over a half of the group
-	misplaced       // the first exchange brings blocks to the wrong place
+	misplaced       // exchanges bring blocks to the wrong place
 )
 
 // spoils is what a rank's carrier of a group does wrong.
@@ -172,18 +197,15 @@ func (c *spoiledCarrier) reduceHalf(call comm.Call) comm.Work {
 	return comm.Work{}
 }
 
-// exchange spoils the first exchange of keys and values: a ring by its direction, and a collective by two blocks.
+// exchange spoils the exchanges of keys and values: a ring by its direction, a collective by two blocks.
 func (c *spoiledCarrier) exchange(call comm.Call) comm.Work {
 	n, me := c.group.Size(), c.group.Rank()
 	switch call.Op {
 	case comm.Send, comm.Recv:
-		if c.done < 2*(n-1) {
-			c.done++
-			call.Peer = (2*me - call.Peer + n) % n
-		}
+		call.Peer = (2*me - call.Peer + n) % n
 	case comm.AllGather, comm.AllToAll, comm.AllToAllV:
-		if c.done++; c.done == 1 && c.of.Rank() == c.of.plant.victim {
-			return comm.NewWork(&swap{work: c.Carrier.Start(call), t: call.Dst, n: n}, 0)
+		if c.of.Rank() == c.of.plant.victim {
+			return comm.NewWork(&swap{work: c.Carrier.Start(call), t: call.Dst, n: n, me: me}, 0)
 		}
 	case comm.Barrier, comm.Broadcast, comm.Reduce, comm.AllReduce, comm.Gather, comm.Scatter, comm.ReduceScatter:
 	}
@@ -199,11 +221,13 @@ func (f failed) Await(uint64) error { return f.err }
 // Done implements [comm.Awaiter].
 func (failed) Done(uint64) bool { return false }
 
-// swap changes the first two of n blocks of what an operation has received.
+// swap changes this rank's of n blocks of what an operation has received with the block before. (Two blocks that are visible as a
+// whole may change places: attention does not ask for the order of keys.)
 type swap struct {
 	work comm.Work
 	t    *tensor.Tensor
 	n    int
+	me   int
 	done bool
 }
 
@@ -214,7 +238,8 @@ func (s *swap) Await(uint64) error {
 	}
 	s.done = true
 	size := len(s.t.Raw()) / s.n
-	one, two := s.t.Raw()[:size], s.t.Raw()[size:2*size]
+	before := (s.me + s.n - 1) % s.n
+	one, two := s.t.Raw()[s.me*size:(s.me+1)*size], s.t.Raw()[before*size:(before+1)*size]
 	kept := slices.Clone(one)
 	copy(one, two)
 	copy(two, kept)

@@ -39,10 +39,13 @@ func roundedTolerance(p plan.Precision) float64 {
 	return 2e-2
 }
 
+// roundedRate is an ordinary learning rate: nothing has to show here that a smaller step would hide, and round-off grows slower.
+const roundedRate = 1e-3
+
 // round runs a plan and one rank in the plan's precision.
 func round(ctx context.Context, exact plan.Plan, precision plan.Precision, o Options) (*Rounded, error) {
 	p := exact
-	p.Precision = precision
+	p.Precision, p.Optimizer.LearningRate = precision, roundedRate
 	data := newSamples(p, o.Steps)
 	losses := func(p plan.Plan) ([]float64, error) {
 		l := &losses{steps: make([]float64, o.Steps)}

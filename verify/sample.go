@@ -14,6 +14,7 @@ type samples struct {
 	plan    plan.Plan
 	batches []batch // by step
 	counted []int64 // targets by step
+	first   int     // number of the first sample
 }
 
 // batch is a global batch. Documents, and positions in them, are used where the plan packs by document.
@@ -80,21 +81,7 @@ func (b *batch) counted() (n int64) {
 	return n
 }
 
-// only is the same samples, but that in a step the targets of one micro-batch alone count. What losses are means over stays.
-func (s *samples) only(step, micro int) *samples {
-	masked := *s
-	masked.batches = slices.Clone(s.batches)
-	targets, n := slices.Clone(s.batches[step].targets), s.plan.MicroBatch*s.plan.Workload.Sequence
-	for i := range targets {
-		if i/n != micro {
-			targets[i] = -1
-		}
-	}
-	masked.batches[step].targets = targets
-	return &masked
-}
-
-// alone is the samples of one micro-batch of a step. What losses are means over stays.
+// alone is the samples of one micro-batch of a step, under their numbers. What losses are means over stays.
 func (s *samples) alone(step, micro int) *samples {
 	cut := *s
 	cut.batches = slices.Clone(s.batches)
@@ -102,7 +89,7 @@ func (s *samples) alone(step, micro int) *samples {
 	for _, ids := range []*[]int32{&b.tokens, &b.targets, &b.positions, &b.documents} {
 		*ids = (*ids)[micro*n : (micro+1)*n]
 	}
-	cut.batches[step] = b
+	cut.batches[step], cut.first = b, micro*s.plan.MicroBatch
 	return &cut
 }
 
@@ -124,4 +111,5 @@ func (s *samples) fill(e *parallel.Engine, step int) {
 		copy(e.Documents(), b.documents[e.Data()*n:])
 	}
 	e.SetTargets(s.counted[step])
+	e.SetFirst(s.first + e.Data()*n/s.plan.Workload.Sequence)
 }

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"carve/mesh"
-	"carve/model"
 	"carve/parallel"
 	"carve/plan"
 )
@@ -24,11 +23,8 @@ func findTerms(ctx context.Context, p plan.Plan, s *samples, ref *reference, ste
 	alone := Alone(p)
 	cp := p.Layout.Degrees[mesh.CP]
 	alone.Layout.Degrees[mesh.CP], alone.Layout.Context = cp, p.Layout.Context
-	cut := (*samples).only // dropout draws by the number of the sample
-	if p.Model.Config.Dropout == (model.Dropout{}) {
-		cut = (*samples).alone
-		alone.Workload.GlobalBatch = alone.MicroBatch
-	}
+	alone.Workload.GlobalBatch = alone.MicroBatch
+	alone.Optimizer.Name = plan.AdamW // every rank keeps every gradient
 	perRank := p.MicroBatches()
 	var all []term
 	for micro := range perRank * p.Layout.DataParallel() {
@@ -37,7 +33,7 @@ func findTerms(ctx context.Context, p plan.Plan, s *samples, ref *reference, ste
 			terms[i] = term{data: micro / perRank, micro: micro % perRank, context: i}
 		}
 		w := world{
-			plan: alone, samples: cut(s, step, micro), first: step, steps: step + 1,
+			plan: alone, samples: s.alone(step, micro), first: step, steps: step + 1,
 			visitor: &collector{from: ref.before(step), terms: terms}, plant: &planter{skip: everybody, step: step},
 		}
 		if err := w.run(ctx); err != nil {

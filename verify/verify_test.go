@@ -70,6 +70,24 @@ func TestPacked(t *testing.T) {
 	}
 }
 
+// TestFiftySteps trains layouts in fp32 for fifty steps: losses stay with those of one rank.
+func TestFiftySteps(t *testing.T) {
+	const tolerance = 1e-4
+	small := strings.NewReplacer("layers: 8", "layers: 2", "sequence: 16, global_batch: 16", "sequence: 8, global_batch: 4", "fp64", "fp32").Replace(llama)
+	for _, layout := range few([]string{
+		"{dp: 2, tp: 2, zero: {stage: 3}, sequence_parallel: true}",
+		"{cp: 2, pp: 2}",
+	}) {
+		r, err := verify.Run(t.Context(), read(t, small, layout), verify.Options{Steps: 50})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Verdict(); err != nil || r.Rounded.Error > tolerance {
+			t.Errorf("%s: %v; %v", layout, err, r.Rounded)
+		}
+	}
+}
+
 // few is the first of many cases under the race detector.
 func few[T any](cases []T) []T {
 	if racing {
