@@ -44,6 +44,7 @@ func Describe(p plan.Plan) string {
 	words = append(words, describeModel(c)...)
 	say(c.Experts.Count > 0, "%v", l.Experts.Dispatch)
 	say(c.Experts.Count > 0 && l.Experts.Balance != plan.ModelBalance, "balance %v", l.Experts.Balance)
+	say(l.Experts.Overlap, "overlapped")
 	say(l.Experts.Tensor > 1, "experts split by %d", l.Experts.Tensor)
 	return strings.Join(words, ", ")
 }

@@ -33,7 +33,8 @@ func Alone(p plan.Plan) plan.Plan {
 	}
 	l.Pipeline = plan.Pipeline{Schedule: plan.OneForwardOneBackward, Virtual: 1}
 	l.Experts = p.Layout.Experts
-	l.Experts.Tensor = 1
+	l.Experts.Tensor, l.Experts.Overlap = 1, false
+	l.Tensor.Chunks = 1
 	p.Layout, p.Recompute, p.Offload = l, plan.Recompute{}, plan.NoOffload
 	return p
 }

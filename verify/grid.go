@@ -106,6 +106,14 @@ func splitAspects() []aspect {
 			{"false", []need{tensor}, func(p *plan.Plan) { p.Layout.SequenceParallel = false }},
 			{"true", []need{tensor}, func(p *plan.Plan) { p.Layout.SequenceParallel = true }},
 		}},
+		{"tensor", []choice{
+			{"megatron", []need{tensor}, func(*plan.Plan) {}},
+			{"gathered", []need{tensor, on("sp", "false")}, func(p *plan.Plan) { p.Layout.Tensor.Kind = plan.Gathered }},
+		}},
+		{"chunks", []choice{
+			{"1", []need{tensor}, func(*plan.Plan) {}},
+			{"2", []need{tensor, on("tensor", "megatron")}, func(p *plan.Plan) { p.Layout.Tensor.Chunks = 2 }},
+		}},
 		{"schedule", []choice{
 			{"1f1b", []need{pipes}, schedule(plan.OneForwardOneBackward, 1)},
 			{"afab", []need{pipes}, schedule(plan.AllForwardAllBackward, 1)},
@@ -221,6 +229,10 @@ func modelAspects() []aspect {
 		{"dispatch", []choice{
 			{"dropless", []need{some}, func(p *plan.Plan) { p.Layout.Experts.Dispatch = plan.Dropless }},
 			{"dropping", []need{some}, func(p *plan.Plan) { p.Layout.Experts.Dispatch = plan.Dropping }},
+		}},
+		{"overlap", []choice{
+			{"false", []need{some}, func(*plan.Plan) {}},
+			{"true", []need{some, on("ep", "2", "3", "4")}, func(p *plan.Plan) { p.Layout.Experts.Overlap = true }},
 		}},
 		{"experts split", []choice{
 			{"false", []need{some, on("tp", "2", "3", "4")}, func(*plan.Plan) {}},

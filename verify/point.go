@@ -80,7 +80,7 @@ func sizeExperts(p *plan.Plan) {
 		l.Experts.Tensor = l.Degrees[mesh.TP]
 	}
 	if e.Count == 0 {
-		l.Experts.Tensor, *e = 1, model.Experts{}
+		l.Experts.Tensor, l.Experts.Overlap, *e = 1, false, model.Experts{}
 		return
 	}
 	ep := l.Degrees[mesh.EP]
