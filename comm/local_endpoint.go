@@ -51,6 +51,11 @@ func (e *localEndpoint) Group(name string, ranks []int) (*Group, error) {
 
 // checkRanks checks the arguments of Group for every engine.
 func checkRanks(name string, ranks []int, rank, size int) error {
+	if len(ranks) > 0 && ranks[0] >= 0 && ranks[len(ranks)-1] < size && ascending(ranks) {
+		if _, ok := slices.BinarySearch(ranks, rank); ok {
+			return nil // the usual group, of however many ranks
+		}
+	}
 	seen := make(map[int]bool, len(ranks))
 	for _, r := range ranks {
 		if r < 0 || r >= size {
@@ -65,6 +70,16 @@ func checkRanks(name string, ranks []int, rank, size int) error {
 		return fmt.Errorf("comm: group %q of ranks %v is asked for by rank %d, which is not in it", name, ranks, rank)
 	}
 	return nil
+}
+
+// ascending tells whether each rank is above the one before.
+func ascending(ranks []int) bool {
+	for i, r := range ranks[1:] {
+		if r <= ranks[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // Close implements [Endpoint].

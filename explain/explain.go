@@ -29,9 +29,7 @@ func Explain(p plan.Plan) (*Report, error) {
 	if err := e.record(); err != nil {
 		return nil, err
 	}
-	if e.split, err = learnSplits(p); err != nil {
-		return nil, err
-	}
+	e.split = learnSplits(p)
 	r := e.head()
 	r.Flows = e.flows()
 	r.Axes = e.axes()
@@ -99,8 +97,14 @@ func (e *explainer) head() *Report {
 	for _, v := range p.Notes() {
 		r.Warnings = append(r.Warnings, strings.TrimPrefix(v.Error(), "plan: "))
 	}
+	if gap := e.split.gap; gap != nil {
+		r.Warnings = append(r.Warnings, "how the axes split activations could not be learned, so shapes are this rank's: "+oneLine(gap))
+	}
 	return r
 }
+
+// oneLine is an error without its ends of lines.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // modelName names the model for people.
 func modelName(p plan.Plan) string {

@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"slices"
+
 	"carve/cluster"
 	"carve/mesh"
 	"carve/plan"
@@ -23,13 +25,22 @@ func (p *places) varying(name string, ranks []int) mesh.Axes {
 	if set, ok := p.sets[name]; ok {
 		return set
 	}
-	var set mesh.Axes
+	var set, left mesh.Axes
+	for _, a := range mesh.All {
+		if p.mesh.Degree(a) > 1 {
+			left |= mesh.Of(a)
+		}
+	}
 	first := p.mesh.Coordinates(ranks[0])
 	for _, r := range ranks {
 		for _, a := range mesh.All {
-			if p.mesh.Coordinate(r, a) != first[a] {
+			if left.Has(a) && p.mesh.Coordinate(r, a) != first[a] {
 				set |= mesh.Of(a)
+				left &^= mesh.Of(a)
 			}
+		}
+		if left == 0 {
+			break
 		}
 	}
 	p.sets[name] = set
@@ -41,12 +52,42 @@ func (p *places) link(set mesh.Axes) Link {
 	span, ok := p.spans[set]
 	if !ok {
 		sizes := p.machine.Sizes()
-		for _, group := range p.mesh.Groups(set) {
-			span = max(span, mesh.Span([]int{group[0], group[len(group)-1]}, sizes)) // ascending: the ends lie farthest apart
+		for span < len(sizes) && p.crosses(set, sizes[span]) {
+			span++
 		}
 		p.spans[set] = span
 	}
 	return p.level(span)
+}
+
+// crosses tells whether any group over a set of axes lies in more than one block of a number of consecutive ranks. Ranks of a
+// group ascend by as much in every group, so that first ranks decide, and of them only where they lie in a block.
+func (p *places) crosses(set mesh.Axes, size int) bool {
+	length, firsts := 0, []int{0}
+	for _, a := range mesh.All {
+		degree, stride := p.mesh.Degree(a), p.stride(a)
+		if set.Has(a) {
+			length += (degree - 1) * stride
+			continue
+		}
+		line := len(firsts)
+		for i := 1; i < degree && i*stride%size != 0; i++ {
+			for _, first := range firsts[:line] {
+				firsts = append(firsts, (first+i*stride)%size)
+			}
+		}
+	}
+	return slices.Max(firsts)+length >= size
+}
+
+// stride is the distance in ranks between neighbours on an axis.
+func (p *places) stride(a mesh.Axis) int {
+	if p.mesh.Degree(a) == 1 {
+		return 0
+	}
+	var at mesh.Coordinates
+	at[a] = 1
+	return p.mesh.Rank(at)
 }
 
 // pair is the level between two ranks.

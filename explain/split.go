@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"errors"
+	"maps"
 	"slices"
 
 	"carve/mesh"
@@ -12,13 +14,13 @@ import (
 
 // splits knows, of the activations that layers keep, how they lie on the axes that split a micro-batch. It is learned and
 // not written down: the same few layers are recorded on one rank, along one axis at a time, and as the plan has them; what
-// an axis makes smaller is split by it.
+// an axis makes smaller is split by it. What cannot be told so is left out.
 type splits struct {
-	local []keptTensor // as the plan has them
-	whole []fact       // the same tensors
+	facts map[keptTensor]fact // by the tensor as the plan has it
+	gap   error               // why nothing could be learned; nil when it was
 }
 
-// keptTensor is one activation that lives from forward to backward, in the order of the program.
+// keptTensor is one activation that lives from forward to backward.
 type keptTensor struct {
 	owner string
 	dtype tensor.DType
@@ -31,63 +33,126 @@ type fact struct {
 	spec  mesh.Spec
 }
 
+// same tells whether two facts say the same.
+func (f fact) same(g fact) bool { return f.spec == g.spec && slices.Equal(f.shape, g.shape) }
+
+// family is what a tensor has in common with itself in another variant: owner, dtype and number of dims.
+type family struct {
+	owner string
+	dtype tensor.DType
+	dims  int
+}
+
+// families lists tensors by family, each in the order of the program.
+func families(list []keptTensor) map[family][][]int {
+	out := map[family][][]int{}
+	for _, t := range list {
+		dims := dimsOf(t.dims)
+		f := family{t.owner, t.dtype, len(dims)}
+		out[f] = append(out[f], dims)
+	}
+	return out
+}
+
 // learnSplits records the variants of a plan.
-func learnSplits(p plan.Plan) (splits, error) {
-	whole, err := keep(p)
-	if err != nil {
-		return splits{}, err
+func learnSplits(p plan.Plan) splits {
+	var lists [4][]keptTensor // whole, along TP, along CP, as the plan has them
+	known := map[mesh.Degrees][]keptTensor{}
+	for i, axes := range [][]mesh.Axis{nil, {mesh.TP}, {mesh.CP}, {mesh.TP, mesh.CP}} {
+		v := variant(p, axes...)
+		list, ok := known[v.Layout.Degrees]
+		if !ok {
+			var err error
+			if list, err = keep(v); err != nil {
+				return splits{gap: err}
+			}
+			known[v.Layout.Degrees] = list
+		}
+		lists[i] = list
 	}
-	s := splits{whole: make([]fact, len(whole))}
-	for i, t := range whole {
-		s.whole[i].shape = dimsOf(t.dims)
-	}
-	for _, a := range []mesh.Axis{mesh.TP, mesh.CP} {
-		if p.Layout.Degrees[a] == 1 {
+	return splits{facts: match(lists[0], lists[1], lists[2], lists[3])}
+}
+
+// match learns from the variants. A family with another number of tensors in one of them, a tensor that an axis changes in
+// more than one dim, and one that is like another which lies otherwise: of these nothing is known.
+func match(whole, alongTP, alongCP, local []keptTensor) map[keptTensor]fact {
+	wholes, tp, cp := families(whole), families(alongTP), families(alongCP)
+	known, odd := map[keptTensor]fact{}, map[keptTensor]bool{}
+	counts, seen := families(local), map[family]int{}
+	for _, t := range local {
+		f := family{t.owner, t.dtype, len(dimsOf(t.dims))}
+		i, n := seen[f], len(counts[f])
+		seen[f]++
+		if len(wholes[f]) != n || len(tp[f]) != n || len(cp[f]) != n {
+			odd[t] = true
 			continue
 		}
-		along, err := keep(p, a)
-		if err != nil || len(along) != len(whole) {
-			return splits{}, err
-		}
-		for i, t := range along {
-			for dim, n := range dimsOf(t.dims) {
-				if n < s.whole[i].shape[dim] {
-					s.whole[i].spec[a] = mesh.Shard(dim)
-				}
-			}
+		one := fact{shape: wholes[f][i]}
+		var okTP, okCP bool
+		one.spec[mesh.TP], okTP = placed(one.shape, tp[f][i])
+		one.spec[mesh.CP], okCP = placed(one.shape, cp[f][i])
+		before, again := known[t]
+		odd[t] = odd[t] || !okTP || !okCP || again && !one.same(before)
+		known[t] = one
+	}
+	maps.DeleteFunc(known, func(t keptTensor, _ fact) bool { return odd[t] })
+	return known
+}
+
+// placed tells along which dim an axis makes a tensor smaller; not ok when it changes it in another way.
+func placed(whole, part []int) (at mesh.Placement, ok bool) {
+	at = mesh.Replicate()
+	for dim, n := range part {
+		switch {
+		case n == whole[dim]:
+		case n > whole[dim] || at.Kind == mesh.Sharded:
+			return at, false
+		default:
+			at = mesh.Shard(dim)
 		}
 	}
-	if s.local, err = keep(p, mesh.TP, mesh.CP); len(s.local) != len(whole) {
-		return splits{}, err
-	}
-	return s, err
+	return at, true
 }
 
 // of is how a class of activations lies.
 func (s *splits) of(c *class) (fact, bool) {
-	i := slices.Index(s.local, keptTensor{c.owner, c.dtype, c.dims})
-	if i < 0 {
-		return fact{}, false
-	}
-	return s.whole[i], true
+	f, ok := s.facts[keptTensor{c.owner, c.dtype, c.dims}]
+	return f, ok
 }
 
 // mostLayers bounds the layers of the variants: enough for one of each kind.
 const mostLayers = 4
 
-// keep records one micro-batch of a few layers over the given axes, and lists what is kept. A variant that the engine cannot
-// run has nothing to tell.
-func keep(p plan.Plan, axes ...mesh.Axis) ([]keptTensor, error) {
-	degrees := mesh.Degrees{1, 1, 1, 1, 1}
+// variant is one micro-batch of a few layers of a plan over the given axes. What belongs to the other axes is as it is without
+// them, so that the variant of a legal plan is legal.
+func variant(p plan.Plan, axes ...mesh.Axis) plan.Plan {
+	l, plain := &p.Layout, plan.Default().Layout
+	whole := l.Degrees
+	l.Degrees = mesh.Degrees{1, 1, 1, 1, 1}
 	for _, a := range axes {
-		degrees[a] = p.Layout.Degrees[a]
+		l.Degrees[a] = whole[a]
 	}
-	p.Layout.Degrees, p.Layout.Pipeline = degrees, plan.Pipeline{Virtual: 1}
-	p.Layout.Zero.Stage, p.Layout.Zero.Hybrid = plan.Replicated, 0
-	p.Model.Config.Layers = min(p.Model.Config.Layers, mostLayers)
+	l.Pipeline, l.Pipeline.Virtual = plan.Pipeline{}, 1
+	l.Zero = plain.Zero
+	l.Zero.Stage, l.Zero.Hybrid = plan.Replicated, 0
+	if l.Degrees[mesh.TP] == 1 {
+		l.Tensor, l.SequenceParallel, l.Experts.Tensor = plain.Tensor, false, 1
+	}
+	if l.Degrees[mesh.CP] == 1 {
+		l.Context = plain.Context
+	}
+	c := &p.Model.Config
+	c.Layers = min(c.Layers, mostLayers)
+	c.Experts.FirstDense = min(c.Experts.FirstDense, c.Layers-1)
+	p.Recompute.Every = min(p.Recompute.Every, c.Layers)
 	p.Workload.GlobalBatch = p.MicroBatch
-	if parallel.Check(p) != nil {
-		return nil, nil //nolint:nilerr // what the engine does not run has nothing to list
+	return p
+}
+
+// keep records a variant and lists what it keeps.
+func keep(p plan.Plan) ([]keptTensor, error) {
+	if err := errors.Join(p.Validate(), parallel.Check(p)); err != nil {
+		return nil, err
 	}
 	k := &keeper{watch: newWatch(), at: map[int]int{}}
 	_, err := record.Run(p, 0, record.Options{Kernels: tensor.PortableKernels, Sink: k})
