@@ -63,6 +63,9 @@ func (p *places) link(set mesh.Axes) Link {
 // crosses tells whether any group over a set of axes lies in more than one block of a number of consecutive ranks. Ranks of a
 // group ascend by as much in every group, so that first ranks decide, and of them only where they lie in a block.
 func (p *places) crosses(set mesh.Axes, size int) bool {
+	if p.mesh.World() <= size {
+		return false
+	}
 	length, firsts := 0, []int{0}
 	for _, a := range mesh.All {
 		degree, stride := p.mesh.Degree(a), p.stride(a)

@@ -87,16 +87,29 @@ func match(whole, alongTP, alongCP, local []keptTensor) map[keptTensor]fact {
 			odd[t] = true
 			continue
 		}
-		one := fact{shape: wholes[f][i]}
-		var okTP, okCP bool
-		one.spec[mesh.TP], okTP = placed(one.shape, tp[f][i])
-		one.spec[mesh.CP], okCP = placed(one.shape, cp[f][i])
+		one, ok := locate(wholes[f][i], tp[f][i], cp[f][i], counts[f][i])
 		before, again := known[t]
-		odd[t] = odd[t] || !okTP || !okCP || again && !one.same(before)
+		odd[t] = odd[t] || !ok || again && !one.same(before)
 		known[t] = one
 	}
 	maps.DeleteFunc(known, func(t keptTensor, _ fact) bool { return odd[t] })
 	return known
+}
+
+// locate is how a tensor lies that is of a size whole, of another along each axis, and of a fourth along both; not ok when the
+// four do not belong to one tensor.
+func locate(whole, tp, cp, both []int) (f fact, ok bool) {
+	var okTP, okCP bool
+	f.shape = whole
+	f.spec[mesh.TP], okTP = placed(whole, tp)
+	f.spec[mesh.CP], okCP = placed(whole, cp)
+	for dim, n := range both {
+		switch {
+		case tp[dim] == whole[dim] && n != cp[dim], cp[dim] == whole[dim] && n != tp[dim], n > min(tp[dim], cp[dim]):
+			return f, false
+		}
+	}
+	return f, okTP && okCP
 }
 
 // placed tells along which dim an axis makes a tensor smaller; not ok when it changes it in another way.
@@ -138,6 +151,7 @@ func variant(p plan.Plan, axes ...mesh.Axis) plan.Plan {
 	if l.Degrees[mesh.TP] == 1 {
 		l.Tensor, l.SequenceParallel, l.Experts.Tensor = plain.Tensor, false, 1
 	}
+	l.Experts.Overlap = false
 	if l.Degrees[mesh.CP] == 1 {
 		l.Context = plain.Context
 	}

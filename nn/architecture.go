@@ -136,20 +136,24 @@ func (b *builder) head() *Head {
 
 // check returns everything in a description or a layout that the layers cannot run.
 func check(r *Rank, c model.Config, o Options) error {
-	return errors.Join(append(unsupported(c), checkLayout(r, c, o)...)...)
+	var faults []error
+	for _, g := range Gaps(c) {
+		faults = append(faults, fmt.Errorf("nn: %s cannot be run; %s", g.What, g.Remedy))
+	}
+	return errors.Join(append(faults, checkLayout(r, c, o)...)...)
 }
 
-// Supports returns everything in a description that no layer implements, whatever the layout.
-func Supports(c model.Config) error { return errors.Join(unsupported(c)...) }
+// Gap is a part of a description that no layer implements, with what to have in its place.
+type Gap struct{ What, Remedy string }
 
-// unsupported lists the parts of a description that no layer implements.
-func unsupported(c model.Config) (faults []error) {
+// Gaps lists the parts of a description that no layer implements, whatever the layout.
+func Gaps(c model.Config) (gaps []Gap) {
 	refuse := func(bad bool, what, remedy string) {
 		if bad {
-			faults = append(faults, fmt.Errorf("nn: %s cannot be run; %s", what, remedy))
+			gaps = append(gaps, Gap{what, remedy})
 		}
 	}
-	refuse(c.Attention != model.Grouped, "attention "+c.Attention.String(), "use grouped")
+	refuse(c.Attention == model.LatentKV, "multi-head latent attention", "use attention grouped")
 	refuse(c.Experts.Count > 0 && c.Bias.MLP, "a bias in experts", "use none")
 	refuse(c.MTP > 0, "multi-token prediction", "set it to 0")
 	refuse(c.Norm != model.RMSNorm && c.Norm != model.LayerNorm, "norm "+c.Norm.String(), "use rms or layer")
@@ -163,7 +167,7 @@ func unsupported(c model.Config) (faults []error) {
 	refuse(c.EmbeddingScale != 0 && c.EmbeddingScale != 1, "an embedding scale", "use 1")
 	refuse(c.AttentionSoftcap != 0 || c.LogitSoftcap != 0, "soft-capped scores", "set the caps to 0")
 	refuse(c.ClipQKV != 0, "clipping of query, key and value", "set it to 0")
-	return faults
+	return gaps
 }
 
 // checkLayout lists what does not fit the mesh or the options.

@@ -127,7 +127,7 @@ func TestBuildRefuses(t *testing.T) {
 			c.Activation, c.Rope.Fraction, c.HeadDim, c.MTP = model.GeGLU, 0.5, 5, 1
 			c.EmbeddingScale, c.LogitSoftcap, c.ClipQKV = 2, 30, 8
 		}), mesh.Mesh{}, nn.Options{}, []string{
-			"nn: attention latent cannot be run; use grouped",
+			"nn: multi-head latent attention cannot be run; use attention grouped",
 			"nn: multi-token prediction cannot be run; set it to 0",
 			"nn: norm offset-rms cannot be run; use rms or layer",
 			"nn: norm placement sandwich cannot be run; use pre",

@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"errors"
 	"fmt"
 
 	"carve/comm"
@@ -183,7 +184,17 @@ func (e *Engine) Data() int { return e.rank.Mesh.Index(e.end.Rank(), mesh.Sample
 func (e *Engine) Counts() bool { return e.rank.At[mesh.TP] == 0 && e.pipeline.hasHead() }
 
 // Check returns everything in a valid plan that the engine cannot run.
-func Check(p plan.Plan) error { return nn.Supports(p.Model.Config) }
+func Check(p plan.Plan) error {
+	var faults []error
+	for _, g := range nn.Gaps(p.Model.Config) {
+		name, remedy := "model", g.Remedy+`, or price it with "carve plan"`
+		if p.Model.Name != "" {
+			name, remedy = "model "+p.Model.Name, `"carve plan" prices it`
+		}
+		faults = append(faults, fmt.Errorf("parallel: %s has %s, which carve's layers do not have yet; %s", name, g.What, remedy))
+	}
+	return errors.Join(faults...)
+}
 
 // DType is the dtype of parameters, activations and gradients.
 func DType(p plan.Precision) tensor.DType {

@@ -66,11 +66,21 @@ func runExplain(out io.Writer, o explainOptions) error {
 	case o.json:
 		return printJSON(out, r)
 	case o.svg != "":
-		if err := os.WriteFile(o.svg, []byte(explain.SVG(r)), 0o644); err != nil {
-			return badInput(fmt.Errorf("explain: %w", err))
-		}
-		return nil
+		return writeDrawing(o.svg, explain.SVG(r))
 	}
 	_, err = io.WriteString(out, explanation(r))
 	return err
+}
+
+// writeDrawing writes a file. A name that cannot be written to is the user's to correct; a full disk is not.
+func writeDrawing(path, drawing string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return badInput(fmt.Errorf("explain: %w; name a file in an existing folder that you may write to with --svg", err))
+	}
+	_, err = io.WriteString(f, drawing)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("explain: %w; free some space, or name a file elsewhere with --svg", err)
+	}
+	return nil
 }

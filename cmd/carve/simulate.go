@@ -145,7 +145,7 @@ func (o simulateOptions) simulate(p plan.Plan) (s simulated, err error) {
 func writeTrace(path string, t *sim.Timeline) error {
 	f, err := os.Create(path)
 	if err != nil {
-		return fmt.Errorf("simulate: %w", err)
+		return badInput(fmt.Errorf("simulate: %w; name a file in an existing folder that you may write to with --trace", err))
 	}
 	w := bufio.NewWriter(f)
 	return errors.Join(trace.WriteChrome(w, trace.Perfetto, t.Recorders()...), w.Flush(), f.Close())

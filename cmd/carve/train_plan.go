@@ -69,7 +69,7 @@ func (o trainOptions) basePlan() (plan.Plan, error) {
 func readPlan(path string) (plan.Plan, error) {
 	text, err := readSmall(path)
 	if err != nil {
-		return plan.Plan{}, fmt.Errorf("plan: %w; name an existing plan, or leave --plan out", err)
+		return plan.Plan{}, fmt.Errorf("plan: %w; name an existing plan file", err)
 	}
 	p, err := plan.Load(text, func(name string) ([]byte, error) {
 		if name == cluster.ThisMachine {
