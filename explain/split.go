@@ -70,12 +70,12 @@ func learnSplits(p plan.Plan) splits {
 		}
 		lists[i] = list
 	}
-	return splits{facts: match(lists[0], lists[1], lists[2], lists[3])}
+	return splits{facts: match(lists[0], lists[1], lists[2], lists[3], p.Layout.Degrees)}
 }
 
 // match learns from the variants. A family with another number of tensors in one of them, a tensor that an axis changes in
-// more than one dim, and one that is like another which lies otherwise: of these nothing is known.
-func match(whole, alongTP, alongCP, local []keptTensor) map[keptTensor]fact {
+// another way than a split of one dim, and one that is like another which lies otherwise: of these nothing is known.
+func match(whole, alongTP, alongCP, local []keptTensor, d mesh.Degrees) map[keptTensor]fact {
 	wholes, tp, cp := families(whole), families(alongTP), families(alongCP)
 	known, odd := map[keptTensor]fact{}, map[keptTensor]bool{}
 	counts, seen := families(local), map[family]int{}
@@ -87,7 +87,7 @@ func match(whole, alongTP, alongCP, local []keptTensor) map[keptTensor]fact {
 			odd[t] = true
 			continue
 		}
-		one, ok := locate(wholes[f][i], tp[f][i], cp[f][i], counts[f][i])
+		one, ok := locate(wholes[f][i], tp[f][i], cp[f][i], counts[f][i], d)
 		before, again := known[t]
 		odd[t] = odd[t] || !ok || again && !one.same(before)
 		known[t] = one
@@ -98,11 +98,11 @@ func match(whole, alongTP, alongCP, local []keptTensor) map[keptTensor]fact {
 
 // locate is how a tensor lies that is of a size whole, of another along each axis, and of a fourth along both; not ok when the
 // four do not belong to one tensor.
-func locate(whole, tp, cp, both []int) (f fact, ok bool) {
+func locate(whole, tp, cp, both []int, d mesh.Degrees) (f fact, ok bool) {
 	var okTP, okCP bool
 	f.shape = whole
-	f.spec[mesh.TP], okTP = placed(whole, tp)
-	f.spec[mesh.CP], okCP = placed(whole, cp)
+	f.spec[mesh.TP], okTP = placed(whole, tp, d[mesh.TP])
+	f.spec[mesh.CP], okCP = placed(whole, cp, d[mesh.CP])
 	for dim, n := range both {
 		switch {
 		case tp[dim] == whole[dim] && n != cp[dim], cp[dim] == whole[dim] && n != tp[dim], n > min(tp[dim], cp[dim]):
@@ -112,13 +112,14 @@ func locate(whole, tp, cp, both []int) (f fact, ok bool) {
 	return f, okTP && okCP
 }
 
-// placed tells along which dim an axis makes a tensor smaller; not ok when it changes it in another way.
-func placed(whole, part []int) (at mesh.Placement, ok bool) {
+// placed tells along which dim an axis of a degree splits a tensor; not ok when it changes it in another way, as key-value heads
+// that several ranks hold do.
+func placed(whole, part []int, degree int) (at mesh.Placement, ok bool) {
 	at = mesh.Replicate()
 	for dim, n := range part {
 		switch {
 		case n == whole[dim]:
-		case n > whole[dim] || at.Kind == mesh.Sharded:
+		case n != mesh.Split(whole[dim], degree, 0).Len() || at.Kind == mesh.Sharded:
 			return at, false
 		default:
 			at = mesh.Shard(dim)

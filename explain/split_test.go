@@ -130,18 +130,17 @@ func TestMatch(t *testing.T) {
 		known                bool
 	}{
 		{"both", list(one("a", 8, 4)), list(one("a", 8, 2)), list(one("a", 4, 4)), list(one("a", 4, 2)), one("a", 4, 2), split, true},
-		{"behind another of more dims", list(one("a", 2, 2, 2), one("a", 8, 4)), list(one("a", 2, 2, 2), one("a", 8, 2)), list(one("a", 4, 4), one("a", 2, 2, 2)),
-			list(one("a", 4, 2), one("a", 2, 2, 2)), one("a", 4, 2), split, true},
+		{"behind another of more dims", list(one("a", 2, 2, 2), one("a", 8, 4)), list(one("a", 2, 2, 2), one("a", 8, 2)), list(one("a", 4, 4), one("a", 2, 2, 2)), list(one("a", 4, 2), one("a", 2, 2, 2)), one("a", 4, 2), split, true},
 		{"one more along an axis", list(one("a", 8, 4)), list(one("a", 8, 2)), list(one("a", 4, 4), one("a", 4, 4)), list(one("a", 4, 2)), one("a", 4, 2), fact{}, false},
 		{"other dims along an axis", list(one("a", 8, 4)), list(one("a", 8, 2)), list(one("a", 4, 2, 2)), list(one("a", 4, 2)), one("a", 4, 2), fact{}, false},
 		{"two dims at once", list(one("a", 8, 4)), list(one("a", 4, 2)), list(one("a", 8, 4)), list(one("a", 4, 2)), one("a", 4, 2), fact{}, false},
 		{"larger along an axis", list(one("a", 8, 4)), list(one("a", 8, 8)), list(one("a", 8, 4)), list(one("a", 8, 8)), one("a", 8, 8), fact{}, false},
+		{"less than the degree makes it", list(one("a", 8, 4)), list(one("a", 8, 3)), list(one("a", 8, 4)), list(one("a", 8, 3)), one("a", 8, 3), fact{}, false},
 		{"another size along both", list(one("a", 8, 4)), list(one("a", 8, 2)), list(one("a", 4, 4)), list(one("a", 4, 4)), one("a", 4, 4), fact{}, false},
-		{"two that lie otherwise", list(one("a", 8, 4), one("a", 8, 2)), list(one("a", 8, 2), one("a", 8, 2)), list(one("a", 8, 4), one("a", 8, 2)),
-			list(one("a", 8, 2), one("a", 8, 2)), one("a", 8, 2), fact{}, false},
+		{"two that lie otherwise", list(one("a", 8, 4), one("a", 8, 2)), list(one("a", 8, 2), one("a", 8, 2)), list(one("a", 8, 4), one("a", 8, 2)), list(one("a", 8, 2), one("a", 8, 2)), one("a", 8, 2), fact{}, false},
 		{"nothing", nil, nil, nil, list(one("a", 4)), one("a", 4), fact{}, false},
 	} {
-		got, ok := match(c.whole, c.tp, c.cp, c.local)[c.of]
+		got, ok := match(c.whole, c.tp, c.cp, c.local, mesh.Degrees{mesh.TP: 2, mesh.CP: 2})[c.of]
 		if ok != c.known || !got.same(c.want) {
 			t.Errorf("%s: %v, %v", c.name, got, ok)
 		}
