@@ -33,6 +33,9 @@ func anyLegal(t *rapid.T) (plan.Plan, bool) {
 	}
 	l.Order = mesh.Order(rapid.Permutation(mesh.All[:]).Draw(t, "order"))
 	l.SequenceParallel = rapid.Bool().Draw(t, "sp")
+	l.Tensor.Kind = plan.TensorKind(rapid.IntRange(0, 1).Draw(t, "tensor"))
+	l.Tensor.Chunks = rapid.IntRange(1, 4).Draw(t, "chunks")
+	l.Experts.Overlap = c.Experts.Count > 0 && rapid.Bool().Draw(t, "overlap")
 	l.Zero.Stage = plan.Stage(rapid.IntRange(0, 3).Draw(t, "stage"))
 	l.Zero.Hybrid = rapid.SampledFrom([]int{0, 1, 2, 4}).Draw(t, "hybrid")
 	l.Pipeline.Schedule = plan.Schedule(rapid.IntRange(0, 6).Draw(t, "schedule"))
@@ -95,6 +98,9 @@ func kinds() []property {
 		{"schedule", func(p plan.Plan) any { return p.Layout.Pipeline.Schedule }},
 		{"several chunks", func(p plan.Plan) any { return p.Layout.Chunks() > p.Layout.Degrees[mesh.PP] }},
 		{"listed stages", func(p plan.Plan) any { return p.Layout.Pipeline.Stages.Kind }},
+		{"tensor", func(p plan.Plan) any { return p.Layout.Tensor }},
+		{"overlap", func(p plan.Plan) any { return p.Layout.Experts.Overlap }},
+		{"packing", func(p plan.Plan) any { return p.Workload.Packing }},
 		{"zero", func(p plan.Plan) any { return p.Layout.Zero.Stage }},
 		{"ownership", func(p plan.Plan) any { return p.Layout.Zero.Ownership }},
 		{"recompute", func(p plan.Plan) any { return p.Recompute.Kind }},
