@@ -154,6 +154,9 @@ func TestBuildRefuses(t *testing.T) {
 			"nn: 3 ranks do not divide 8 features of an expert; use 1",
 			"nn: tensor degree 2 does not divide 9 features of shared experts; use a divisor",
 		}},
+		{"shared experts without tensor ranks", mixture(model.Mixtral, func(*model.Config) {}), mesh.Mesh{}, nn.Options{Experts: nn.ExpertOptions{Tensor: 2}}, []string{
+			"nn: experts split 2 ways under tensor degree 1; use 1",
+		}},
 		{"expert axis without experts", llama(), uneven, nn.Options{}, []string{
 			"nn: expert degree 3 for a model without experts; use 1",
 		}},

@@ -78,7 +78,7 @@ func checkExperts(r *Rank, e model.Experts, o ExpertOptions) (faults []error) {
 		faults = append(faults, fmt.Errorf("nn: expert degree %d does not divide %d experts; use a divisor", ep, e.Count))
 	}
 	if o.Tensor > 1 && o.Tensor != tp {
-		faults = append(faults, fmt.Errorf("nn: experts split %d ways under tensor degree %d; use 1 or %d", o.Tensor, tp, tp))
+		faults = append(faults, fmt.Errorf("nn: experts split %d ways under tensor degree %d; use %s", o.Tensor, tp, oneOr(tp)))
 	}
 	if o.Tensor > 1 && e.FFN%o.Tensor != 0 {
 		faults = append(faults, fmt.Errorf("nn: %d ranks do not divide %d features of an expert; use 1", o.Tensor, e.FFN))
@@ -273,4 +273,12 @@ func (names) experts(c model.Config) expertNames {
 	default:
 	}
 	return n
+}
+
+// oneOr is "1", or "1 or n" where that is another number.
+func oneOr(n int) string {
+	if n == 1 {
+		return "1"
+	}
+	return fmt.Sprintf("1 or %d", n)
 }

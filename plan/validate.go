@@ -216,6 +216,10 @@ func (c *checker) experts(l Layout, m model.Config) {
 	if m.Experts.Count%ep != 0 {
 		c.add(RuleExperts, "layout.ep", "expert degree %d does not divide %d experts; use %s", ep, m.Experts.Count, divisors(m.Experts.Count, anyNumber))
 	}
+	if inner != 1 && tp == 1 {
+		c.add(RuleExperts, "layout.experts.tensor layout.tp", "experts.tensor %d shares each expert among tensor ranks, and the tensor degree is 1; use 1", inner)
+		return
+	}
 	if inner != 1 && inner != tp {
 		c.add(RuleExperts, "layout.experts.tensor layout.tp", "experts.tensor %d is neither 1 nor tensor degree %d; use 1 (whole experts, and a share of the rows on each rank) or %d (a part of every expert)", inner, tp, tp)
 		return
