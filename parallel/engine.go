@@ -179,8 +179,8 @@ func (e *Engine) SetFirst(sample int) { e.batches.number(sample) }
 // Data is the rank's position among those that the samples are split over.
 func (e *Engine) Data() int { return e.rank.Mesh.Index(e.end.Rank(), mesh.Samples) }
 
-// Counts tells whether this rank's loss and tokens count in sums over the world: it is the one of those with the same
-// positions of the same samples that has the head.
+// Counts tells whether this rank's losses of a step count in the sum over the world: of those with the same positions of the
+// same samples, the ones with a head. Of an evaluation see [Engine.Judges].
 func (e *Engine) Counts() bool { return e.rank.At[mesh.TP] == 0 && e.pipeline.hasHead() }
 
 // Check returns everything in a valid plan that the engine cannot run.

@@ -142,12 +142,12 @@ func place(all map[string][]float64, q optim.Piece) {
 // TestLayouts holds every layout to what one rank computes.
 func TestLayouts(t *testing.T) {
 	want := train(t, small)
-	for _, extra := range []string{"recompute: selective", "recompute: full", "recompute: {every: 2}", "offload: activations"} {
+	for _, extra := range some("recompute: selective", "recompute: full", "recompute: {every: 2}", "offload: activations") {
 		t.Run(extra, func(t *testing.T) {
 			compare(t, want, train(t, small+"layout: {pp: 2, cp: 2, tp: 2, pipeline: {schedule: zb-h1}}\n"+extra+"\n"))
 		})
 	}
-	for _, layout := range []string{
+	for _, layout := range some(
 		"{dp: 2}",
 		"{tp: 2}",
 		"{tp: 4}", // more ranks than key-value heads
@@ -177,7 +177,7 @@ func TestLayouts(t *testing.T) {
 		"{dp: 2, tp: 2, pp: 2, cp: 2, sequence_parallel: true, zero: {stage: 3, ownership: tensor}, pipeline: {schedule: interleaved, virtual: 2}}",
 		"{dp: 2, pp: 2, zero: {stage: 2}, pipeline: {schedule: zb-v}}",
 		"{dp: 2, pp: 2, zero: {stage: 3}, pipeline: {schedule: dualpipe}}",
-	} {
+	) {
 		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, small+"layout: "+layout+"\n")) })
 	}
 }
@@ -186,11 +186,11 @@ func TestLayouts(t *testing.T) {
 func TestMuonLayouts(t *testing.T) {
 	muon := strings.Replace(small, "{name: adamw,", "{name: muon,", 1)
 	want := train(t, muon)
-	for _, layout := range []string{
+	for _, layout := range some(
 		"{dp: 2, tp: 2, zero: {stage: 0}}",
 		"{tp: 2, pp: 2, sequence_parallel: true, pipeline: {schedule: dualpipe}}",
 		"{dp: 2, tp: 2, zero: {stage: 3, ownership: tensor}}",
-	} {
+	) {
 		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, muon+"layout: "+layout+"\n")) })
 	}
 }
@@ -199,7 +199,7 @@ func TestMuonLayouts(t *testing.T) {
 func TestTiedLayouts(t *testing.T) {
 	tied := strings.Replace(small, "tie_embeddings: false", "tie_embeddings: true", 1)
 	want := train(t, tied)
-	for _, layout := range []string{
+	for _, layout := range some(
 		"{tp: 2, sequence_parallel: true}",
 		"{pp: 2, pipeline: {schedule: 1f1b}}",
 		"{pp: 2, pipeline: {schedule: zb-v}}",
@@ -207,7 +207,7 @@ func TestTiedLayouts(t *testing.T) {
 		"{dp: 2, pp: 2, zero: {stage: 1}, pipeline: {schedule: zb-h1}}",
 		"{dp: 2, pp: 2, zero: {stage: 2}, pipeline: {schedule: interleaved, virtual: 2}}",
 		"{dp: 2, pp: 4, zero: {stage: 3}, pipeline: {schedule: dualpipe}}",
-	} {
+	) {
 		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, tied+"layout: "+layout+"\n")) })
 	}
 }
@@ -216,7 +216,7 @@ func TestTiedLayouts(t *testing.T) {
 func TestExpertLayouts(t *testing.T) {
 	mixed := strings.Replace(small, "architecture: llama,", "architecture: qwen3_moe, experts: {count: 8, per_token: 2, ffn: 12, shared_ffn: 8, normalise: true, balance: loss, loss_coefficient: 0.05},", 1)
 	want := train(t, mixed)
-	for _, layout := range []string{
+	for _, layout := range some(
 		"{ep: 2}",
 		"{ep: 4, dp: 2, zero: {stage: 2}}",
 		"{ep: 2, tp: 2, sequence_parallel: true, experts: {tensor: 1}}",
@@ -228,7 +228,7 @@ func TestExpertLayouts(t *testing.T) {
 		"{ep: 2, tp: 2, sequence_parallel: true, zero: {stage: 2}, experts: {overlap: true}}",
 		"{ep: 2, pp: 2, cp: 2, pipeline: {schedule: 1f1b}, experts: {overlap: true}}",
 		"{ep: 2, pp: 2, zero: {stage: 3}, pipeline: {schedule: 1f1b}, experts: {overlap: true}}",
-	} {
+	) {
 		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, mixed+"layout: "+layout+"\n")) })
 	}
 }
@@ -251,12 +251,12 @@ func TestBiasedExpertLayouts(t *testing.T) {
 	if biases != 8 {
 		t.Errorf("%d biases, want one for each layer", biases)
 	}
-	for _, layout := range []string{
+	for _, layout := range some(
 		"ep: 2, cp: 2, zero: {stage: 3}",
 		"ep: 2, tp: 2, sequence_parallel: true, experts: {tensor: 2, ",
 		"dp: 2, ep: 2, pp: 2, pipeline: {schedule: dualpipe}",
 		"ep: 4, tp: 2, pp: 2, pipeline: {schedule: zb-v}",
-	} {
+	) {
 		if strings.HasSuffix(layout, ", ") {
 			layout += options + "}"
 		} else {
@@ -271,10 +271,10 @@ func TestDropoutLayouts(t *testing.T) {
 	const untied = "tie_embeddings: false}"
 	dropped := strings.Replace(small, untied, "dropout: {embedding: 0.1, attention: 0.2, residual: 0.3}, "+untied, 1)
 	want := train(t, dropped)
-	for _, layout := range []string{
+	for _, layout := range some(
 		"{dp: 2, tp: 2, sequence_parallel: true, pp: 2, pipeline: {schedule: 1f1b}}",
 		"{cp: 2, pp: 2, pipeline: {schedule: zb-v}}",
-	} {
+	) {
 		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, dropped+"layout: "+layout+"\n")) })
 	}
 }
@@ -286,15 +286,25 @@ func TestPackedLayouts(t *testing.T) {
 	if relative(want.loss[0], train(t, small).loss[0], want.loss[0]) < 1e-6 {
 		t.Fatal("packing changes nothing")
 	}
-	for _, layout := range []string{
+	for _, layout := range some(
 		"{cp: 2}",
 		"{dp: 2, cp: 4, context: {kind: all-gather, balance: contiguous}}",
 		"{cp: 2, tp: 2, context: {kind: all-to-all}}",
 		"{cp: 2, pp: 2, sequence_parallel: true, pipeline: {schedule: 1f1b}}",
 		"{pp: 4, pipeline: {schedule: zb-h1}}",
-	} {
+	) {
 		t.Run(layout, func(t *testing.T) { compare(t, want, train(t, packed+"layout: "+layout+"\n")) })
 	}
+}
+
+// some are the layouts to run: all, or, under the race detector, every fifth.
+func some(all ...string) (chosen []string) {
+	for i, layout := range all {
+		if !racing || i%5 == 0 {
+			chosen = append(chosen, layout)
+		}
+	}
+	return chosen
 }
 
 // compare holds losses and parameters to within round-off.

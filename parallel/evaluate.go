@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"carve/mesh"
 	"carve/schedule"
 	"carve/tensor"
 )
@@ -41,10 +42,17 @@ func (e *Engine) Evaluate() (loss float64, err error) {
 			return 0, err
 		}
 	}
-	if !e.Counts() {
+	if !e.Judges() {
 		return 0, nil
 	}
 	return b.Loss, nil
+}
+
+// Judges tells whether this rank's result of [Engine.Evaluate] counts: it is the one of those with the same positions of the
+// same samples that has the head which evaluates. Of the two heads of a pipeline that runs both ways that is one.
+func (e *Engine) Judges() bool {
+	last := e.pipeline.route.Place(schedule.Stage{Index: e.pipeline.route.Depth() - 1})
+	return e.rank.At[mesh.TP] == 0 && last.Rank == e.pipeline.at
 }
 
 // fetch is the input of a stage: x, which the stage before left here, or what its rank sends.

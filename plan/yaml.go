@@ -104,7 +104,7 @@ func syntax(err error) error {
 		return errors.New(document.Clip(firstLine(err.Error())))
 	}
 	place := fault.GetToken().Position
-	return fmt.Errorf("line %d, column %d: %s", place.Line, place.Column, document.Clip(firstLine(fault.GetMessage())))
+	return fmt.Errorf("line %d, column %d: this is not YAML: %s; mend the brackets, quotes or indentation there", place.Line, place.Column, document.Clip(firstLine(fault.GetMessage())))
 }
 
 // firstLine returns the text before the first line feed.

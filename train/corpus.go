@@ -205,8 +205,8 @@ func (s *session) keep(c *corpus) error {
 func (c *corpus) check() error {
 	s := c.plan.Workload.Sequence
 	if have, need := c.dataset.Train.Samples(s), int64(c.plan.Workload.GlobalBatch); have < need {
-		return fmt.Errorf("train: %s: %w: %d tokens make %d sequences of %d, and a step takes %d; give more text, or a smaller sequence or batch",
-			c.path, data.ErrTooShort, c.dataset.Train.Tokens(), have, s, need)
+		return fmt.Errorf("train: %s: too little text for one step: %d tokens make %d sequences of %d, and a step takes %d; give more text, or a smaller sequence or batch",
+			c.path, c.dataset.Train.Tokens(), have, s, need)
 	}
 	return nil
 }

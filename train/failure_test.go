@@ -225,8 +225,8 @@ func TestBadData(t *testing.T) {
 		{"empty folder", empty, "no text"},
 		{"empty file", write("empty.txt", ""), "no text"},
 		{"binary", write("binary.txt", strings.Repeat("\x00\x01\x02\x7fELF", 5000)), "not a text file"},
-		{"too short", write("short.txt", "hello"), "too little text for one sequence"},
-		{"less than a step", write("less.txt", strings.Repeat("hello\n", 30)), "too little text for one sequence"},
+		{"too short", write("short.txt", "hello"), "too little text for one step"},
+		{"less than a step", write("less.txt", strings.Repeat("hello\n", 30)), "too little text for one step"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

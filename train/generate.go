@@ -84,6 +84,9 @@ func openWriter(o GenerateOptions) (*writer, error) {
 	}
 	c, refused, err := checkpoint.Latest(filepath.Join(o.Run, checkpointsDir))
 	if errors.Is(err, checkpoint.ErrNone) {
+		if len(refused) > 0 {
+			return nil, fmt.Errorf("%w; put an undamaged copy back, or train anew", err)
+		}
 		return nil, fmt.Errorf("%w; make one with carve train --resume %s", err, o.Run)
 	}
 	if err != nil {

@@ -15,7 +15,10 @@ import (
 // TestStepAllocatesNothing holds that after warm-up a step, with everything that a rank does in it, takes no memory from
 // Go's heap, and that the arena's totals are the sums of its live tensors.
 func TestStepAllocatesNothing(t *testing.T) {
-	const measured = 100
+	measured := 100
+	if racing {
+		measured = 4 // it says nothing of allocations then, but of races
+	}
 	for _, precision := range []plan.Precision{plan.FP32, plan.BF16} {
 		for _, ranks := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%v/ranks=%d", precision, ranks), func(t *testing.T) {
@@ -42,7 +45,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				// The runtime takes a little itself when goroutines park on one processor and wake on another.
-				if allocated >= measured { // one a step
+				if allocated >= uint64(measured) && !racing { // one a step
 					t.Errorf("%d allocations in %d steps", allocated, measured)
 				}
 			})

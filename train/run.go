@@ -88,7 +88,7 @@ func (s *session) openCheckpoint() error {
 		return nil // the run ended before its first checkpoint, or somebody deleted them
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; put an undamaged copy back, or remove all of them to begin anew", err)
 	}
 	for _, r := range refused {
 		s.Sink.Event(Warning{r})

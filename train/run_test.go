@@ -112,7 +112,11 @@ func TestRanksEqualOne(t *testing.T) {
 		p := smallPlan(t, 12)
 		p.Precision = tc.precision
 		want := mustRun(t, over(p, 1, 8)).losses()
-		for _, layout := range []struct{ ranks, microBatch int }{{1, 2}, {2, 4}, {2, 1}, {4, 2}, {4, 1}} {
+		layouts := []struct{ ranks, microBatch int }{{2, 1}, {1, 2}, {2, 4}, {4, 2}, {4, 1}}
+		if racing {
+			layouts = layouts[:1]
+		}
+		for _, layout := range layouts {
 			t.Run(fmt.Sprintf("%v/ranks=%d/micro-batch=%d", tc.precision, layout.ranks, layout.microBatch), func(t *testing.T) {
 				got := mustRun(t, over(p, layout.ranks, layout.microBatch)).losses()
 				near(t, "loss", got, want, tc.tolerance)

@@ -52,7 +52,7 @@ func (w *worker) evaluate() (loss, count float64, err error) {
 			return 0, 0, err
 		}
 		loss += part
-		if w.engine.Counts() && w.rank.At[mesh.CP] == 0 { // the targets are those of whole sequences
+		if w.engine.Judges() && w.rank.At[mesh.CP] == 0 { // the targets are those of whole sequences
 			count += float64(counted(batch.Targets))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"carve/cmd/carve/internal/terminal"
 	"carve/comm/flight"
@@ -81,6 +82,9 @@ func readFlight(files []string) (flight.Record, error) {
 	}
 	var records []flight.Record
 	for _, file := range files {
+		if info, err := os.Stat(file); err == nil && info.IsDir() {
+			file = filepath.Join(file, "flight.json") // the folder of a run
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return flight.Record{}, fmt.Errorf("trace: %w; give the flight.json of a run", err)
