@@ -1,4 +1,4 @@
-# Targets: check (what CI runs), test, race, lint, fmt, generate, bench, soak, fuzz, install. Variables: PKG, TESTFLAGS, BENCH, FUZZTIME, SOAKTIME.
+# Targets: check (what CI runs), test, race, lint, fmt, generate, bench, bench-comm, soak, fuzz, install. Variables: PKG, TESTFLAGS, BENCH, FUZZTIME, SOAKTIME.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -13,7 +13,7 @@ FIRSTTIME ?= 20s
 
 GOLANGCI := bin/golangci-lint
 
-.PHONY: check fmt fix lint vet generate reproduce layers test race noasm cross build first-run bench soak fuzz install clean
+.PHONY: check fmt fix lint vet generate reproduce layers test race noasm cross build first-run bench bench-comm soak fuzz install clean
 
 # Cheap and likely to fail first.
 check:
@@ -91,8 +91,12 @@ first-run:
 bench: build
 	@scripts/need.sh gcc=gcc /usr/include/stdio.h=libc6-dev /usr/lib/python3/dist-packages/torch=python3-torch \
 	  '/usr/lib/*/openblas-openmp/libopenblas.so.0=libopenblas0-openmp' '/usr/lib/*/libdnnl.so.2=libdnnl2' \
-	  mpirun.openmpi=openmpi-bin mpiexec.mpich=mpich
+	  mpirun.openmpi=openmpi-bin '/usr/lib/*/openmpi/include/mpi.h=libopenmpi-dev' mpiexec.mpich=mpich '/usr/include/*/mpich/mpi.h=libmpich-dev'
 	go run ./bench $(BENCH)
+
+# Collectives between ranks of this machine: Open MPI, MPICH, gloo.
+bench-comm:
+	$(MAKE) --no-print-directory bench BENCH=comm
 
 soak: build
 	scripts/soak.sh $(SOAKTIME)

@@ -58,6 +58,7 @@ type measure struct {
 var measures = []measure{
 	{"train", raceTraining},
 	{"gemm", raceGEMM},
+	{"comm", raceComm},
 }
 
 // run parses the arguments, runs the named measures and prints their table; with -json it also writes every number to a file.
@@ -70,7 +71,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.StringVar(&o.carve, "carve", "bin/carve", "path of the carve `binary`")
 	flags.StringVar(&o.peers, "peers", "bench/peers", "`folder` of the peers' sources")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds of each race")
-	flags.Float64Var(&o.seconds, "seconds", 10, "budget of one training run; a GEMM gets a fortieth")
+	flags.Float64Var(&o.seconds, "seconds", 10, "budget of one training run; a GEMM gets a fortieth, a collective of one size a twentieth")
 	flags.IntVar(&o.cores, "cores", runtime.NumCPU(), "cores that every contender fills")
 	flags.Var(&o.shapes, "shapes", "training `shapes`")
 	flags.Var(&o.coreTypes, "coretypes", "OpenBLAS `kernels` to try")
@@ -105,11 +106,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 func (o options) check(names []string) error {
 	var faults []error
 	if len(names) == 0 {
-		faults = append(faults, errors.New("bench: name a measure: train, gemm"))
+		faults = append(faults, errors.New("bench: name a measure: train, gemm, comm"))
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(measures, func(m measure) bool { return m.name == name }) {
-			faults = append(faults, fmt.Errorf("bench: no measure %q; use train, gemm", name))
+			faults = append(faults, fmt.Errorf("bench: no measure %q; use train, gemm, comm", name))
 		}
 	}
 	if o.rounds < 1 || o.cores < 1 || !(o.seconds > 0) {
