@@ -18,6 +18,7 @@ type Local struct {
 	reducer *tensor.Reducer
 	arena   *tensor.Arena // of copies of small operands
 	looks   int           // before a waiting goroutine lets others run for the first time
+	roomy   bool          // every rank can have a processor
 
 	workers   sync.WaitGroup
 	endpoints []*localEndpoint
@@ -38,9 +39,10 @@ type LocalOptions struct {
 func NewLocal(n int, o LocalOptions) *Local {
 	l := &Local{reducer: tensor.NewReducer(), looks: o.Looks, endpoints: make([]*localEndpoint, n)}
 	l.arena = tensor.NewArena(tensor.ArenaOptions{Chunk: 256 * unit.KiB})
+	l.roomy = n <= runtime.GOMAXPROCS(0)
 	switch {
 	case l.looks != 0:
-	case n <= runtime.GOMAXPROCS(0):
+	case l.roomy:
 		l.looks = firstLooks
 	default:
 		l.looks = moreLooks

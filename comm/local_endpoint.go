@@ -11,6 +11,7 @@ type localEndpoint struct {
 	world   *Local
 	rank    int
 	token   *Token
+	sharing sharing
 	workers sync.WaitGroup
 
 	mu     sync.Mutex // guards what follows

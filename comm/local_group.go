@@ -130,7 +130,7 @@ func (m *localMember) meet(which meeting, how patience) error {
 	if g.sleepers.Load() > 0 && g.complete(mark) {
 		g.wakeSleepers()
 	}
-	watch := l.watch(how, m.endpoint.token)
+	watch := l.watch(how, m.endpoint)
 	for i := 0; i < len(g.members); {
 		switch {
 		case g.members[i].arrived[turn].Load() >= mark:
@@ -145,6 +145,7 @@ func (m *localMember) meet(which meeting, how patience) error {
 			watch.slept(how)
 		}
 	}
+	watch.found()
 	return nil
 }
 

@@ -159,7 +159,7 @@ func (p *localRecv) Done(ticket uint64) bool { return (*localPair)(p).done.Load(
 // await waits until the member at position at has sent, or received, the message.
 func (p *localPair) await(at int, op Op, ticket uint64) error {
 	m := &p.group.members[at]
-	watch := p.group.world.watch(foreground, m.endpoint.token)
+	watch := p.group.world.watch(foreground, m.endpoint)
 	for p.done.Load() < ticket {
 		if !watch.tired() {
 			continue
@@ -168,6 +168,7 @@ func (p *localPair) await(at int, op Op, ticket uint64) error {
 			return m.opError(op, err)
 		}
 	}
+	watch.found()
 	return nil
 }
 

@@ -1,6 +1,9 @@
 package comm
 
-import "runtime"
+import (
+	"runtime"
+	"sync/atomic"
+)
 
 // patience is how a member waits.
 type patience uint8
@@ -24,18 +27,74 @@ const (
 	yields = 50
 )
 
-// watch counts what a waiting goroutine does between its looks at memory.
-type watch struct {
-	token  *Token
-	looks  int // left before the next yield
-	yields int // left before sleeping
+const (
+	// spreadLooks is how often a rank looks that wants another one off its processor: a hundred microseconds, in which
+	// an idle thread wakes and takes the other's goroutine.
+	spreadLooks = 60_000
+	// spreadLeast and spreadMost are how many yields in a row must have helped before a rank tries that: at first, and when
+	// it did no good again and again.
+	spreadLeast, spreadMost = 16, 1 << 12
+)
+
+// sharing is what a rank knows of who runs on its processor. Go puts a goroutine where it became ready, and two that only
+// yield to each other stay on one processor while another is idle: no thread sleeps long enough in the queue to be taken. When
+// yielding is what brings the others on, time after time, a rank keeps its processor once for long enough that an idle one takes
+// them.
+type sharing struct {
+	helped atomic.Int32 // waits in a row that a yield ended
+	tries  atomic.Int32 // that did no good, in a row
 }
 
-func (l *Local) watch(how patience, token *Token) watch {
-	if how == background {
-		return watch{token: token}
+// shared counts a wait that a yield ended.
+func (s *sharing) shared() { s.helped.Add(1) }
+
+// apart notes that the others ran while the rank kept its processor.
+func (s *sharing) apart() {
+	if s.helped.Load()|s.tries.Load() != 0 { // else it may stay in the cache
+		s.helped.Store(0)
+		s.tries.Store(0)
 	}
-	return watch{token, l.looks, yields}
+}
+
+// due tells whether the rank should keep its processor now; if it does no good, later tries come more seldom.
+func (s *sharing) due() bool {
+	tries := s.tries.Load()
+	if int(s.helped.Load()) < min(spreadLeast<<tries, spreadMost) {
+		return false
+	}
+	s.helped.Store(0)
+	s.tries.Store(min(tries+1, 16))
+	return true
+}
+
+// watch counts what a waiting goroutine does between its looks at memory.
+type watch struct {
+	token   *Token
+	sharing *sharing // nil where ranks must share processors
+	looks   int      // left before the next yield
+	yields  int      // left before sleeping
+}
+
+func (l *Local) watch(how patience, e *localEndpoint) watch {
+	if how == background {
+		return watch{token: e.token}
+	}
+	w := watch{e.token, &e.sharing, l.looks, yields}
+	if !l.roomy {
+		w.sharing = nil
+	}
+	return w
+}
+
+// found is called when what was waited for is there, and nobody slept.
+func (w *watch) found() {
+	switch {
+	case w.sharing == nil:
+	case w.yields == yields:
+		w.sharing.apart()
+	case w.looks == moreLooks: // at the first look after a yield
+		w.sharing.shared()
+	}
 }
 
 // tired does what comes next after a look that was in vain: nothing, letting others run, or telling the caller to sleep.
@@ -48,6 +107,11 @@ func (w *watch) tired() bool {
 	if w.yields == 0 || w.token.Wanted() {
 		return true
 	}
+	if w.sharing != nil && w.yields == yields && w.sharing.due() {
+		w.looks = spreadLooks
+		w.sharing = nil
+		return false
+	}
 	w.looks = moreLooks
 	w.yields--
 	runtime.Gosched()
@@ -57,6 +121,6 @@ func (w *watch) tired() bool {
 // slept is called after a sleep: what was waited for is not there yet, but near.
 func (w *watch) slept(how patience) {
 	if how == foreground {
-		w.yields = yields
+		w.yields, w.sharing = yields, nil
 	}
 }
