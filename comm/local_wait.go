@@ -28,12 +28,12 @@ const (
 )
 
 const (
-	// spreadLooks is how often a rank looks that wants another one off its processor: a hundred microseconds, in which
-	// an idle thread wakes and takes the other's goroutine.
-	spreadLooks = 60_000
+	// spreadLooks is how often a rank looks that wants another one off its processor: some hundred microseconds, in which an idle thread wakes
+	// and takes the other's goroutine. Where the system lets that thread wait, it takes longer: up to longestSpread times.
+	spreadLooks, longestSpread = 60_000, 16
 	// spreadLeast and spreadMost are how many yields in a row must have helped before a rank tries that: at first, and when
 	// it did no good again and again.
-	spreadLeast, spreadMost = 16, 1 << 12
+	spreadLeast, spreadMost = 16, 1 << 14
 )
 
 // sharing is what a rank knows of who runs on its processor. Go puts a goroutine where it became ready, and two that only
@@ -56,21 +56,23 @@ func (s *sharing) apart() {
 	}
 }
 
-// due tells whether the rank should keep its processor now; if it does no good, later tries come more seldom.
-func (s *sharing) due() bool {
+// due is how often the rank should look now without giving its processor up; 0 for not at all. If it does no good, later tries are longer and
+// come more seldom: they cost an eighth of the time at most.
+func (s *sharing) due() (looks int) {
 	tries := s.tries.Load()
 	if int(s.helped.Load()) < min(spreadLeast<<tries, spreadMost) {
-		return false
+		return 0
 	}
 	s.helped.Store(0)
 	s.tries.Store(min(tries+1, 16))
-	return true
+	return spreadLooks * min(1<<tries, longestSpread)
 }
 
 // watch counts what a waiting goroutine does between its looks at memory.
 type watch struct {
 	token   *Token
 	sharing *sharing // nil where ranks must share processors
+	first   int      // looks before the first yield
 	looks   int      // left before the next yield
 	yields  int      // left before sleeping
 }
@@ -79,7 +81,7 @@ func (l *Local) watch(how patience, e *localEndpoint) watch {
 	if how == background {
 		return watch{token: e.token}
 	}
-	w := watch{e.token, &e.sharing, l.looks, yields}
+	w := watch{e.token, &e.sharing, l.looks, l.looks, yields}
 	if !l.roomy {
 		w.sharing = nil
 	}
@@ -89,7 +91,7 @@ func (l *Local) watch(how patience, e *localEndpoint) watch {
 // found is called when what was waited for is there, and nobody slept.
 func (w *watch) found() {
 	switch {
-	case w.sharing == nil:
+	case w.sharing == nil || w.looks == w.first: // it was there before: that tells nothing
 	case w.yields == yields:
 		w.sharing.apart()
 	case w.looks == moreLooks: // at the first look after a yield
@@ -107,10 +109,11 @@ func (w *watch) tired() bool {
 	if w.yields == 0 || w.token.Wanted() {
 		return true
 	}
-	if w.sharing != nil && w.yields == yields && w.sharing.due() {
-		w.looks = spreadLooks
-		w.sharing = nil
-		return false
+	if w.sharing != nil && w.yields == yields {
+		if w.looks = w.sharing.due(); w.looks > 0 {
+			w.sharing = nil
+			return false
+		}
 	}
 	w.looks = moreLooks
 	w.yields--
