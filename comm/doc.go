@@ -81,7 +81,7 @@
 //
 // [Carrier] is the narrow waist: one member's [Call] in one group. An engine implements Carrier and [Endpoint]; a decorator wraps the
 // carriers of the groups that an endpoint makes. Package comm/commtest is what every engine must pass. From the inside out: [Emulated] makes
-// operations take the time of a cluster's links; [Watchdog] records what ranks did and ends a world that hangs; [Observed] counts bytes and time.
+// operations take the time of a cluster's links, [Route] carries them out as messages; [Watchdog] records what ranks did and ends a world that hangs; [Observed] counts bytes and time.
 //
 // [Meta] is the engine without a world: one rank's endpoint, whose operations are over at once and are recorded. It is how a
 // plan for thousands of ranks is priced.

@@ -103,39 +103,62 @@ func (m *localMember) verify(mine *board) error {
 
 // mismatch ends the world because of the first member that called something else than most did.
 func (m *localMember) mismatch() error {
+	said := make([]Signature, len(m.group.members))
+	for i := range said {
+		said[i] = m.call(i).Signature
+	}
+	odd, err := disagreement(m.group.name, m.group.ranks, m.seq, said)
+	m.group.world.Fail(m.group.ranks[odd], err)
+	return m.group.world.failure.Load()
+}
+
+// disagreement finds the first member that called something else than most did, and says so; the error is nil when all
+// called the same.
+func disagreement(group string, ranks []int, seq uint64, said []Signature) (odd int, err error) {
 	votes := map[Signature]int{}
 	best := 0
-	for i := range m.group.members {
-		votes[m.call(i).Signature]++
+	for _, s := range said {
+		votes[s]++
 	}
-	for i := range m.group.members {
-		if votes[m.call(i).Signature] > votes[m.call(best).Signature] {
+	for i, s := range said {
+		if votes[s] > votes[said[best]] {
 			best = i
 		}
 	}
-	most, odd := m.call(best).Signature, 0
-	for m.call(odd).Signature == most {
+	most := said[best]
+	for odd < len(said) && said[odd] == most {
 		odd++
 	}
-	ranks := m.group.ranks
-	m.group.world.Fail(ranks[odd], fmt.Errorf("%w: operation %d of group %q is %v on rank %d, but %v on rank %d (%d of %d ranks)",
-		ErrMismatch, m.seq, m.group.name, m.call(odd).Signature, ranks[odd], most, ranks[best], votes[most], len(ranks)))
-	return m.group.world.failure.Load()
+	if odd == len(said) {
+		return odd, nil
+	}
+	return odd, fmt.Errorf("%w: operation %d of group %q is %v on rank %d, but %v on rank %d (%d of %d ranks)",
+		ErrMismatch, seq, group, said[odd], ranks[odd], most, ranks[best], votes[most], len(ranks))
 }
 
 // verifyCounts compares what each member sends with what each other one expects.
 func (m *localMember) verifyCounts() error {
-	n, ranks := len(m.group.members), m.group.ranks
+	odd, err := miscount(m.group.name, m.group.ranks, m.seq, m.countsOf)
+	if err == nil {
+		return nil
+	}
+	m.group.world.Fail(m.group.ranks[odd], err)
+	return m.group.world.failure.Load()
+}
+
+// miscount finds the first member of a variable all-to-all that sends another number of elements than the receiver expects. A
+// member's counts are those that it sends, and then those that it expects.
+func miscount(group string, ranks []int, seq uint64, countsOf func(member int) []int) (odd int, err error) {
+	n := len(ranks)
 	for i := range n {
 		for j := range n {
-			sent, expected := m.countsOf(i)[j], m.countsOf(j)[n+i]
+			sent, expected := countsOf(i)[j], countsOf(j)[n+i]
 			if sent == expected {
 				continue
 			}
-			m.group.world.Fail(ranks[i], fmt.Errorf("%w: in operation %d of group %q, all-to-all-v, rank %d sends %d elements to rank %d, which expects %d",
-				ErrMismatch, m.seq, m.group.name, ranks[i], sent, ranks[j], expected))
-			return m.group.world.failure.Load()
+			return i, fmt.Errorf("%w: in operation %d of group %q, all-to-all-v, rank %d sends %d elements to rank %d, which expects %d",
+				ErrMismatch, seq, group, ranks[i], sent, ranks[j], expected)
 		}
 	}
-	return nil
+	return 0, nil
 }

@@ -93,6 +93,9 @@ of a barrier and the operation; the time is that of the slowest rank in the midd
 
 With --emulate the operations take the time of a cluster's links, and "theory" is what the formulas of docs/communication.md give.
 
+With --algorithm the emulated links carry the messages of that algorithm. Without --emulate the operations are carried out as its messages, by
+sends and receives, which is slower than the engine's own way and gives the same bits.
+
 With --save the measurement of this machine is kept: the links between its ranks, memory bandwidth, and what matrix products reach. Plans
 whose cluster is this-machine use it from then on.`,
 		Example: `  carve bench comm --op all_reduce --ranks 4
@@ -114,7 +117,7 @@ whose cluster is this-machine use it from then on.`,
 	f.StringVar(&o.engine, "engine", engineLocal, "local or mpi")
 	f.DurationVar(&o.time, "time", 200*time.Millisecond, "about how long to measure each size")
 	o.links.flags(cmd)
-	f.StringVar(&o.algorithm, "algorithm", "best", "on emulated links: best, "+strings.Join(algorithmNames(), ", "))
+	f.StringVar(&o.algorithm, "algorithm", "best", "how: best, "+strings.Join(algorithmNames(), ", "))
 	f.StringVar(&o.cache, "cache", "", "folder where --save keeps the measurement (default: $CARVE_CACHE, or carve in the user's cache folder)")
 	f.BoolVar(&o.save, "save", false, "keep the measurement of this machine for plans")
 	f.BoolVar(&o.fit, "fit", false, "with --json: a line with the fit after the rows of each operation")
@@ -130,7 +133,7 @@ whose cluster is this-machine use it from then on.`,
 type commBench struct {
 	benchCommOptions
 	timing  timing.Options
-	emulate comm.EmulateOptions
+	emulate comm.EmulateOptions   // without levels: the algorithm only
 	place   *collective.Placement // of all ranks on the emulated links
 }
 
@@ -189,6 +192,10 @@ func (b *commBench) inWorld(ctx context.Context, o timing.Options, each func(tim
 		for i := range ends {
 			ends[i] = net.Emulate(ends[i])
 		}
+	} else if a := b.emulate.Algorithm; a != nil {
+		for i := range ends {
+			ends[i] = comm.Route(ends[i], comm.RouteOptions{Algorithm: a})
+		}
 	}
 	return errors.Join(timing.Run(ctx, ends, o, each), world.Close())
 }
@@ -234,18 +241,18 @@ func (b *commBench) findEngine() (err error) {
 		return fmt.Errorf("--engine %q is not known%s", document.Clip(b.engine), document.Suggest(b.engine, []string{engineLocal, engineMPI}))
 	case b.save && b.links.cluster != "":
 		return errors.New("--save measures this machine; leave --emulate out")
-	case b.algorithm != "best" && b.links.cluster == "":
-		return errors.New("--algorithm is for emulated links; give --emulate, or leave it out")
-	}
-	if b.cache, err = cacheFolder(b.cache); err != nil {
-		return err
-	}
-	if b.emulate, err = b.links.emulated(b.cache); err != nil || b.links.cluster == "" {
-		return err
 	}
 	if b.emulate.Algorithm, err = findAlgorithm(b.algorithm); err != nil {
 		return err
 	}
+	if b.cache, err = cacheFolder(b.cache); err != nil {
+		return err
+	}
+	links, err := b.links.emulated(b.cache)
+	if err != nil || b.links.cluster == "" {
+		return err
+	}
+	b.emulate.Levels, b.emulate.Scale = links.Levels, links.Scale
 	ranks := make([]int, max(1, b.ranks))
 	for i := range ranks {
 		ranks[i] = i

@@ -79,6 +79,9 @@ func (b *commBench) heading(out io.Writer, op comm.Op) error {
 		return nil
 	}
 	where := fmt.Sprintf("%d ranks, engine %s", b.ranks, engineLocal)
+	if a := b.emulate.Algorithm; a != nil {
+		where = fmt.Sprintf("%s, as messages of algorithm %v", where, a)
+	}
 	if b.place != nil {
 		where = fmt.Sprintf("%d ranks on the links of %s, time scale %v", b.ranks, b.links.cluster, b.links.scale)
 	}
