@@ -57,11 +57,10 @@ func (b *commBench) theory(r timing.Row) (us float64, known bool) {
 		return 0, false
 	}
 	bytes := float64(r.Bytes)
-	choice, cost := b.place.Best(op, bytes)
+	_, cost := b.place.Best(op, bytes)
 	if forced := b.emulate.Algorithm; forced != nil {
 		if c, ok := b.place.Of(op, *forced, bytes); ok {
-			choice = c
-			cost, _ = b.place.Cost(op, choice, bytes)
+			cost, _ = b.place.Cost(op, c, bytes)
 		}
 	}
 	return float64(cost) * b.links.scale * 1e6, true

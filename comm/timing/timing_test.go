@@ -2,7 +2,6 @@ package timing_test
 
 import (
 	"math"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,14 +52,9 @@ func TestRun(t *testing.T) {
 }
 
 // spoiled changes the first element that a rank receives.
-type spoiled struct {
-	comm.Endpoint
-	once sync.Once
-}
+type spoiled struct{ comm.Endpoint }
 
-type spoiledCarrier struct {
-	comm.Carrier
-}
+type spoiledCarrier struct{ comm.Carrier }
 
 func (s *spoiled) Group(name string, ranks []int) (*comm.Group, error) {
 	g, err := s.Endpoint.Group(name, ranks)
@@ -81,7 +75,7 @@ func (s spoiledCarrier) Do(c comm.Call) error {
 // TestWrongIsCounted is the control of the check.
 func TestWrongIsCounted(t *testing.T) {
 	rows := measure(t, 2, timing.Options{Ops: []comm.Op{comm.AllGather}, Sizes: []unit.Bytes{800}, DType: tensor.FP32, Time: 1}, func(ends []comm.Endpoint) {
-		ends[1] = &spoiled{Endpoint: ends[1]}
+		ends[1] = &spoiled{ends[1]}
 	})
 	if r := rows[0]; r.Usual.Wrong != 1 || r.InPlace.Wrong != 1 || r.Bytes != 800 || r.Count != 200 {
 		t.Errorf("%+v", r)
