@@ -23,7 +23,7 @@ type Machine struct {
 // error.
 func New(c cluster.Cluster) (Machine, error) {
 	if c.Node < 1 {
-		return Machine{}, errors.New("cost: the cluster has no figures; use a preset such as dgx-h100, or a file")
+		return Machine{}, errors.New("cost: the cluster has no figures; measure this machine with carve bench comm --save, or use a preset such as dgx-h100, or a file")
 	}
 	constants, known, err := ConstantsOf(c.Device.Name)
 	if err != nil {
