@@ -280,3 +280,33 @@ func TestCancelEndsChildren(t *testing.T) {
 		t.Errorf("read %q, %v after the end", rest, err)
 	}
 }
+
+// TestCopyBounds works a bound out by hand: at 10 GB/s, 2 ranks move 4 × 64 MiB for an all-gather and 3 × 64 MiB for a reduce-scatter.
+func TestCopyBounds(t *testing.T) {
+	o := options{carve: script(t, `echo '{"memory": {"copy_gbs": 10}}'`)}
+	var got []comparison
+	for _, c := range commCases(mpiOps) {
+		got = append(got, comparison{Name: c.name(2) + ", against MPI", Ours: []series{{Name: "carve", Rounds: []float64{1, 2}}}})
+	}
+	bounds, err := copyBounds(t.Context(), o, 2, got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{
+		"all_gather 64 MiB, 2 ranks, against the copy bandwidth":     4 * (64 << 20) / 10e3,
+		"reduce_scatter 64 MiB, 2 ranks, against the copy bandwidth": 3 * (64 << 20) / 10e3,
+	}
+	for _, b := range bounds {
+		if us, ok := want[b.Name]; ok && b.Theirs[0].median() != us {
+			t.Errorf("%s: %v µs, want %v", b.Name, b.Theirs[0].median(), us)
+		}
+		delete(want, b.Name)
+	}
+	if len(bounds) != 8 || len(want) > 0 {
+		t.Errorf("%d bounds, without %v", len(bounds), want)
+	}
+	o.carve = script(t, `echo '{}'`)
+	if _, err := copyBounds(t.Context(), o, 2, got); err == nil {
+		t.Error("no bandwidth is one")
+	}
+}

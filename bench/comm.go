@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // called is a row of a peer's collectives, and of carve's.
@@ -24,6 +27,12 @@ type measuredComm struct {
 
 // commSizes are the sizes that peers measure, in bytes.
 var commSizes = []int{1 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20}
+
+// mpiOps and glooOps are the operations that peers have.
+var (
+	mpiOps  = []string{"all_reduce", "all_gather", "reduce_scatter", "all_to_all"}
+	glooOps = []string{"all_reduce", "all_gather", "all_to_all"}
+)
 
 // commRanks are the numbers of ranks that race.
 var commRanks = []int{2, 4}
@@ -45,17 +54,21 @@ func raceComm(ctx context.Context, o options) ([]comparison, error) {
 			}
 			peers = append(peers, mpich)
 		}
-		got, err := raceCalls(ctx, o, ranks, "MPI", []string{"all_reduce", "all_gather", "reduce_scatter", "all_to_all"}, peers)
+		got, err := raceCalls(ctx, o, ranks, "MPI", mpiOps, peers)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, got...)
+		bounds, err := copyBounds(ctx, o, ranks, got)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, got...), bounds...)
 		gloo := func(cases []called) contender {
 			return callsOf("gloo", cases, program{args: []string{
 				"/usr/bin/python3", filepath.Join(o.peers, "collectives_gloo.py"), strconv.Itoa(ranks), o.perCall(),
 			}})
 		}
-		if got, err = raceCalls(ctx, o, ranks, "gloo", []string{"all_reduce", "all_gather", "all_to_all"}, []func([]called) contender{gloo}); err != nil {
+		if got, err = raceCalls(ctx, o, ranks, "gloo", glooOps, []func([]called) contender{gloo}); err != nil {
 			return nil, err
 		}
 		out = append(out, got...)
@@ -63,18 +76,72 @@ func raceComm(ctx context.Context, o options) ([]comparison, error) {
 	return out, nil
 }
 
+// copyBounds compares carve's times of large operations with what the copy bandwidth of this machine allows: every source read and every
+// destination written once. That bandwidth counts both sides of a copy.
+func copyBounds(ctx context.Context, o options, ranks int, got []comparison) (out []comparison, err error) {
+	const large = 16 << 20
+	done, err := program{args: []string{o.carve, "doctor", "--json"}}.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := decodeRows[struct {
+		Memory struct {
+			Copy float64 `json:"copy_gbs"`
+		} `json:"memory"`
+	}](done.stdout)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 || found[0].Memory.Copy <= 0 {
+		return nil, errors.New("carve doctor says no copy bandwidth")
+	}
+	for _, c := range commCases(mpiOps) {
+		if c.Bytes < large {
+			continue
+		}
+		name := c.name(ranks)
+		i := slices.IndexFunc(got, func(g comparison) bool { return strings.HasPrefix(g.Name, name) })
+		bound := series{Name: "copy bandwidth"}
+		for range got[i].Ours[0].Rounds {
+			bound.Rounds = append(bound.Rounds, c.moved(ranks)/(found[0].Memory.Copy*1e9)*1e6)
+		}
+		out = append(out, comparison{Name: name + ", against the copy bandwidth", Unit: "µs", Theirs: []series{bound}, Ours: got[i].Ours, best: lower})
+	}
+	return out, nil
+}
+
+// moved is the bytes that an operation must read and write, of all ranks.
+func (c called) moved(ranks int) float64 {
+	if c.Op == "reduce_scatter" { // each writes a part only
+		return float64(ranks+1) * float64(c.Bytes)
+	}
+	return 2 * float64(ranks) * float64(c.Bytes)
+}
+
+// name is what a comparison of the case is called.
+func (c called) name(ranks int) string {
+	return fmt.Sprintf("%s %s, %d ranks", c.Op, bytesName(c.Bytes), ranks)
+}
+
+// commCases are operations in all sizes.
+func commCases(ops []string) (cases []called) {
+	for _, op := range ops {
+		for _, bytes := range commSizes {
+			cases = append(cases, called{Op: op, Bytes: bytes})
+		}
+	}
+	return cases
+}
+
 // perCall is the seconds of each operation and size.
 func (o options) perCall() string { return strconv.FormatFloat(o.seconds/20, 'f', -1, 64) }
 
 // raceCalls races some operations of all sizes on a number of ranks.
 func raceCalls(ctx context.Context, o options, ranks int, against string, ops []string, peers []func([]called) contender) ([]comparison, error) {
-	var cases []called
+	cases := commCases(ops)
 	var quantities []quantity
-	for _, op := range ops {
-		for _, bytes := range commSizes {
-			cases = append(cases, called{Op: op, Bytes: bytes})
-			quantities = append(quantities, quantity{fmt.Sprintf("%s %s, %d ranks, against %s", op, bytesName(bytes), ranks, against), "µs", lower})
-		}
+	for _, c := range cases {
+		quantities = append(quantities, quantity{c.name(ranks) + ", against " + against, "µs", lower})
 	}
 	contenders := []contender{carveCalls(o, ranks, cases)}
 	for _, p := range peers {
