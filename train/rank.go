@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"carve/checkpoint"
 	"carve/comm"
 	"carve/data"
 	"carve/nn"
@@ -33,8 +34,9 @@ type worker struct {
 	samples  *data.Loader
 	held     *data.Evaluation // nil when nothing is held back
 	board    *board
-	holdings []held  // what this rank has of the state
-	report   *report // on rank 0
+	pending  *checkpoint.Pending // being written, on rank 0
+	holdings []held              // what this rank has of the state
+	report   *report             // on rank 0
 	timeline *timeline
 
 	waited  time.Duration // for the samples of this step
@@ -70,6 +72,9 @@ func (w *worker) build() (err error) {
 func (w *worker) close() {
 	if w.samples != nil {
 		w.samples.Close()
+	}
+	if w.pending != nil {
+		_ = w.pending.Abort() // not while others write into its folder; what is left is swept by the next checkpoint
 	}
 	if w.engine != nil {
 		w.engine.Close()

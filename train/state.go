@@ -57,13 +57,14 @@ func (w *worker) save(step int) error {
 		return w.explain("a parameter is not finite")
 	}
 	pending := checkpoint.New(w.job.dir.Checkpoints(), step)
+	if w.leads() {
+		w.pending = pending
+	}
 	if err := w.write(pending, step); err != nil {
-		if w.leads() {
-			_ = pending.Abort() // what is left is swept by the next checkpoint
-		}
 		return err
 	}
 	if w.leads() {
+		w.pending = nil
 		w.report.saved(Saved{
 			Step: step, Path: pending.Path(), Bytes: w.job.stateBytes(), Elapsed: seconds(w.job.now() - start),
 		})

@@ -39,8 +39,8 @@ func Curve(values []float64, columns int) string {
 			continue
 		}
 		level := 0
-		if high > low {
-			level = int(math.Round((v - low) / (high - low) * float64(len(levels)-1)))
+		if half := high/2 - low/2; half > 0 { // the whole difference may be more than a number can say
+			level = int(math.Round((v/2 - low/2) / half * float64(len(levels)-1)))
 		}
 		out.WriteRune(levels[level])
 	}

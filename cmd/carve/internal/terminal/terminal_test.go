@@ -101,3 +101,10 @@ func TestNeverWider(t *testing.T) {
 		}
 	})
 }
+
+// TestCurveOfExtremes plots values whose difference is infinite.
+func TestCurveOfExtremes(t *testing.T) {
+	if got := Curve([]float64{math.MaxFloat64, -math.MaxFloat64, 0}, 3); got != "█▁▅" {
+		t.Errorf("got %q", got)
+	}
+}
