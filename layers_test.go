@@ -77,7 +77,7 @@ var layers = []layer{
 	{"ledger", "mesh nn parallel plan record tensor unit", "", pure},
 	{"explain", "cluster comm mesh model nn parallel plan record schedule tensor unit", "", effects},
 	{"cost", "cluster collective mesh tensor unit", "", pure},
-	{"sim", "collective comm cost mesh model parallel plan record schedule tensor trace unit", "", pure},
+	{"sim", "comm cost mesh model parallel plan record schedule tensor trace unit", "", pure},
 	{"price", "collective cost mesh model unit", "", pure},
 	{"search", "cost mesh model plan price unit", "", pure},
 	{"fidelity", "cluster cost model price unit", "", pure},

@@ -126,7 +126,8 @@ func (o *emulatedOp) messages(transfers []collective.Transfer, n int) []float64 
 
 // flow is the schedule for an operation, made when it is first needed.
 func (g *emulatedGroup) flow(o *emulatedOp) flow {
-	key := flowKey{op: o.call.Op.collective(), root: o.call.Peer}
+	op, _ := o.call.Op.Collective()
+	key := flowKey{op: op, root: o.call.Peer}
 	switch forced := g.net.options.Algorithm; {
 	case o.call.Op == AllToAllV:
 		key.choice = collective.Choice{Algorithm: collective.Direct}
@@ -146,30 +147,6 @@ func (g *emulatedGroup) flow(o *emulatedOp) flow {
 		g.flows[key] = f
 	}
 	return f
-}
-
-// collective is the operation as package collective names it.
-func (o Op) collective() collective.Op {
-	switch o {
-	case Broadcast:
-		return collective.Broadcast
-	case Reduce:
-		return collective.Reduce
-	case AllReduce:
-		return collective.AllReduce
-	case Gather:
-		return collective.Gather
-	case AllGather:
-		return collective.AllGather
-	case Scatter:
-		return collective.Scatter
-	case ReduceScatter:
-		return collective.ReduceScatter
-	case AllToAll, AllToAllV:
-		return collective.AllToAll
-	case Barrier, Send, Recv, numOps:
-	}
-	return collective.Barrier
 }
 
 // Finished implements [collective.Listener]: a member has finished a collective.

@@ -1,6 +1,10 @@
 package comm
 
-import "fmt"
+import (
+	"fmt"
+
+	"carve/collective"
+)
 
 // Op is a communication operation.
 type Op uint8
@@ -21,6 +25,33 @@ const (
 	Recv
 	numOps
 )
+
+// Collective is the operation as package collective names it; false for messages, which are none. Blocks of a variable
+// all-to-all count as equal ones.
+func (o Op) Collective() (_ collective.Op, ok bool) {
+	switch o {
+	case Barrier:
+		return collective.Barrier, true
+	case Broadcast:
+		return collective.Broadcast, true
+	case Reduce:
+		return collective.Reduce, true
+	case AllReduce:
+		return collective.AllReduce, true
+	case Gather:
+		return collective.Gather, true
+	case AllGather:
+		return collective.AllGather, true
+	case Scatter:
+		return collective.Scatter, true
+	case ReduceScatter:
+		return collective.ReduceScatter, true
+	case AllToAll, AllToAllV:
+		return collective.AllToAll, true
+	case Send, Recv, numOps:
+	}
+	return 0, false
+}
 
 // Ops lists every operation.
 func Ops() []Op {

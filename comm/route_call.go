@@ -68,7 +68,8 @@ func (c *routedCarrier) carry(call *Call) error {
 // route is the schedule for a call, made when it is first needed.
 func (c *routedCarrier) route(call *Call) (*route, error) {
 	bytes := float64(call.Size(c.group.Size()))
-	key := flowKey{op: call.Op.collective(), root: call.Peer}
+	op, _ := call.Op.Collective()
+	key := flowKey{op: op, root: call.Peer}
 	ok := false
 	if a := c.owner.options.Algorithm; a != nil {
 		key.choice, ok = c.place.Of(key.op, *a, bytes)

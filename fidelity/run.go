@@ -83,13 +83,14 @@ type Run struct {
 
 // Read reads a file of runs, a list or a single one. What the rows assume is merged in.
 func Read(data []byte) ([]Run, error) {
-	data = bytes.TrimSpace(data)
-	if len(data) > 0 && data[0] == '{' {
-		data = append(append([]byte{'['}, data...), ']')
-	}
 	var rows []map[string]any
-	if err := json.Unmarshal(data, &rows); err != nil {
-		return nil, fmt.Errorf("fidelity: %w; give a JSON list of runs", err)
+	into := any(&rows)
+	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '{' {
+		rows = make([]map[string]any, 1)
+		into = &rows[0]
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return nil, fmt.Errorf("fidelity: %w; give a JSON list of runs, or one run", err)
 	}
 	if len(rows) == 0 {
 		return nil, errors.New("fidelity: the file has no runs; give a JSON list of runs")

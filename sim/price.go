@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"carve/collective"
 	"carve/comm"
 	"carve/cost"
 	"carve/mesh"
@@ -162,14 +161,16 @@ func (s *sink) Issue(m record.Moment, t comm.Transfer) {
 	}
 	items := s.items(m)
 	item := Item{Kind: kind, Name: t.Op.String(), Level: g.cost.Level(), Axis: g.axis, Group: i, Stages: g.stages}
-	if t.Op.PointToPoint() {
+	op, meets := t.Op.Collective()
+	switch {
+	case !meets:
 		peer := t.Group.Ranks()[t.Peer]
 		item.Seconds, item.Level = s.machine.Message(s.rank, peer, float64(t.Bytes)), s.machine.LevelOf(s.rank, peer)
 		if t.Op == comm.Recv { // the port in is beside the port out
 			item.Level = noPort
 		}
-	} else {
-		item.Seconds = g.cost.Collective(operation(t.Op), float64(t.Bytes))
+	default:
+		item.Seconds = g.cost.Collective(op, float64(t.Bytes))
 	}
 	*items = append(*items, item)
 }
@@ -225,32 +226,6 @@ func (s *sink) axes(ranks []int) (Axis, int) {
 		return Axis(mesh.DP), len(stages)
 	}
 	return World, len(stages)
-}
-
-// operation is what package collective calls an operation; messages have none.
-func operation(op comm.Op) collective.Op {
-	switch op {
-	case comm.Barrier:
-		return collective.Barrier
-	case comm.Broadcast:
-		return collective.Broadcast
-	case comm.Reduce:
-		return collective.Reduce
-	case comm.AllReduce:
-		return collective.AllReduce
-	case comm.Gather:
-		return collective.Gather
-	case comm.AllGather:
-		return collective.AllGather
-	case comm.Scatter:
-		return collective.Scatter
-	case comm.ReduceScatter:
-		return collective.ReduceScatter
-	case comm.AllToAll, comm.AllToAllV:
-		return collective.AllToAll
-	default:
-		panic(fmt.Sprintf("sim: %v is no collective", op))
-	}
 }
 
 // settle keeps the first, the last and a middle one of the actions of each kind.

@@ -48,7 +48,7 @@ func TestEqualStagesEqualTheClosedForm(t *testing.T) {
 		}
 		program, err := schedule.Generate(s)
 		if err != nil {
-			t.Skip(err)
+			t.Fatal(err) // every one drawn is legal
 		}
 		c := schedule.Cost{Forward: float64(rapid.IntRange(1, 9).Draw(t, "F")), Input: float64(rapid.IntRange(1, 9).Draw(t, "I")), Weight: float64(rapid.IntRange(1, 9).Draw(t, "W"))}
 		want, err := schedule.Time(program, c)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"carve/collective"
 	"carve/comm"
 	"carve/comm/timing"
 )
@@ -33,27 +32,8 @@ func (b *commBench) row(r timing.Row) commRow {
 
 // theory is the formulas' time of a row in microseconds; false for messages around all ranks, which queue where they will.
 func (b *commBench) theory(r timing.Row) (us float64, known bool) {
-	var op collective.Op
-	switch r.Op {
-	case comm.Barrier:
-		op = collective.Barrier
-	case comm.Broadcast:
-		op = collective.Broadcast
-	case comm.Reduce:
-		op = collective.Reduce
-	case comm.AllReduce:
-		op = collective.AllReduce
-	case comm.Gather:
-		op = collective.Gather
-	case comm.AllGather:
-		op = collective.AllGather
-	case comm.Scatter:
-		op = collective.Scatter
-	case comm.ReduceScatter:
-		op = collective.ReduceScatter
-	case comm.AllToAll:
-		op = collective.AllToAll
-	default:
+	op, known := r.Op.Collective()
+	if !known || r.Op == comm.AllToAllV { // whose blocks are not known here
 		return 0, false
 	}
 	bytes := float64(r.Bytes)

@@ -92,11 +92,11 @@ func (o fidelityOptions) read(verb, flag string) (runs []fidelity.Run, b fidelit
 	}
 	f, err := os.Open(o.runs)
 	if err != nil {
-		return nil, b, badInput(fmt.Errorf("%s: %w", verb, err))
+		return nil, b, badInput(fmt.Errorf("%s: %w; name a file of runs", verb, err))
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxRunsFile))
 	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, b, badInput(fmt.Errorf("%s: %w", verb, err))
+		return nil, b, badInput(fmt.Errorf("%s: %w; name a file of runs", verb, err))
 	}
 	if runs, err = fidelity.Read(text); err != nil {
 		return nil, b, badInput(inFile(o.runs, err))
